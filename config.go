@@ -1,0 +1,190 @@
+package k8swatchlistreceiver
+
+import (
+	"fmt"
+	"runtime"
+	"time"
+
+	"go.opentelemetry.io/collector/component"
+
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/kubeclient"
+)
+
+// Config is the configuration of the receiver. Keys that the Collector's other Kubernetes components have
+// too keep their names and meanings.
+type Config struct {
+	// AuthType is how the receiver shows the API server who it is: serviceAccount (the pod's), kubeConfig
+	// or none. Default: serviceAccount.
+	AuthType string `mapstructure:"auth_type"`
+
+	// Kubeconfig is the path of a kubeconfig file. Default: what kubectl takes, which is $KUBECONFIG, then
+	// ~/.kube/config. Only with auth_type kubeConfig.
+	Kubeconfig string `mapstructure:"kubeconfig"`
+
+	// Context is the kubeconfig's context to use. Default: its current context. Only with auth_type
+	// kubeConfig.
+	Context string `mapstructure:"context"`
+
+	// APIServer is the URL of the API server. Default: the cluster that the pod runs in. Only with
+	// auth_type none.
+	APIServer string `mapstructure:"api_server"`
+
+	// KubeAPIQPS is how many requests a second may be sent to the API server, on average. Default: 5.
+	KubeAPIQPS float32 `mapstructure:"kube_api_qps"`
+
+	// KubeAPIBurst is how many requests may be sent at once after a quiet time. Default: 10.
+	KubeAPIBurst int `mapstructure:"kube_api_burst"`
+
+	// UserAgent is the name under which the requests stand in the API server's audit log and metrics.
+	// Default: otelcol-k8s_watchlist/<version> (<os>/<arch>).
+	UserAgent string `mapstructure:"user_agent"`
+
+	// Compression lets the API server compress its answers. That helps across zones and over slow links
+	// and costs CPU time on both ends. Default: false.
+	Compression bool `mapstructure:"compression"`
+
+	// ClusterName becomes the resource attribute k8s.cluster.name. Default: none.
+	ClusterName string `mapstructure:"cluster_name"`
+
+	// Resources are the Kubernetes resources to read. At least one.
+	Resources []ResourceConfig `mapstructure:"resources"`
+
+	// Relist is how often the receiver makes sure that it missed nothing.
+	Relist RelistConfig `mapstructure:"relist"`
+
+	// Body is the form of the object in the record's body: map (structured) or json (one string).
+	// Default: map.
+	Body string `mapstructure:"body"`
+
+	// Queue bounds what waits for the next consumer.
+	Queue QueueConfig `mapstructure:"queue"`
+
+	// Batch bounds what the next consumer is given at once.
+	Batch BatchConfig `mapstructure:"batch"`
+
+	// prevent unkeyed literal initialization
+	_ struct{}
+}
+
+// ResourceConfig names one Kubernetes resource, or a preset of several, and what to read of it.
+type ResourceConfig struct {
+	// Name is the plural name of a core resource (configmaps), the plural and the API group
+	// (deployments.apps), or a preset: nodes, pods, namespaces, persistentvolumes, rbac, services,
+	// deployments, ingresses, endpoints. Required.
+	Name string `mapstructure:"name"`
+
+	// Version pins a version of the API group (v1). Default: the one that the server prefers.
+	Version string `mapstructure:"version"`
+
+	// Namespaces to read, one stream each. Default: all, in one stream.
+	Namespaces []string `mapstructure:"namespaces"`
+
+	// LabelSelector and FieldSelector limit the objects, as kubectl's --selector and --field-selector do.
+	// The API server applies them. Default: none.
+	LabelSelector string `mapstructure:"label_selector"`
+	FieldSelector string `mapstructure:"field_selector"`
+
+	// prevent unkeyed literal initialization
+	_ struct{}
+}
+
+// RelistConfig says how often a stream is swapped for a fresh one, to find what was missed.
+type RelistConfig struct {
+	// Interval between two relists of a resource, as a duration (6h). 0 means never, else 1h to 168h.
+	// Default: 6h.
+	Interval time.Duration `mapstructure:"interval"`
+
+	// Emit says what a relist emits: changes (only what differs from what was emitted before) or snapshot
+	// (every object). Default: changes.
+	Emit string `mapstructure:"emit"`
+
+	// RotateInterval is how often a stream is replaced by one on a new connection that goes on where the
+	// old one stands, as a duration (30m), which costs the API server next to nothing. 0 means never, else
+	// at least 1m. Default: 30m.
+	RotateInterval time.Duration `mapstructure:"rotate_interval"`
+
+	// prevent unkeyed literal initialization
+	_ struct{}
+}
+
+// QueueConfig bounds what waits for the next consumer.
+type QueueConfig struct {
+	// MaxBytes of records that may wait. When the queue is full, streams are closed and resumed later.
+	// Default: 16777216 (16 MiB).
+	MaxBytes int `mapstructure:"max_bytes"`
+
+	// DrainTimeout is how long Shutdown goes on delivering what waits, as a duration. Default: 10s.
+	DrainTimeout time.Duration `mapstructure:"drain_timeout"`
+
+	// prevent unkeyed literal initialization
+	_ struct{}
+}
+
+// BatchConfig bounds what the next consumer is given at once.
+type BatchConfig struct {
+	// MaxRecords in a batch. Default: 500.
+	MaxRecords int `mapstructure:"max_records"`
+
+	// MaxBytes of the records in a batch. A larger record is a batch of its own. Default: 524288 (512 KiB).
+	MaxBytes int `mapstructure:"max_bytes"`
+
+	// Timeout is how long a record may wait for others to join its batch, as a duration. Default: 200ms.
+	Timeout time.Duration `mapstructure:"timeout"`
+
+	// prevent unkeyed literal initialization
+	_ struct{}
+}
+
+// Values of relist.emit.
+const (
+	emitChanges  = "changes"
+	emitSnapshot = "snapshot"
+)
+
+// Values of body.
+const (
+	bodyMap  = "map"
+	bodyJSON = "json"
+)
+
+func createDefaultConfig() component.Config {
+	return &Config{
+		AuthType:     kubeclient.AuthServiceAccount,
+		KubeAPIQPS:   5,
+		KubeAPIBurst: 10,
+		Relist: RelistConfig{
+			Interval:       6 * time.Hour,
+			Emit:           emitChanges,
+			RotateInterval: 30 * time.Minute,
+		},
+		Body: bodyMap,
+		Queue: QueueConfig{
+			MaxBytes:     16 << 20,
+			DrainTimeout: 10 * time.Second,
+		},
+		Batch: BatchConfig{
+			MaxRecords: 500,
+			MaxBytes:   512 << 10,
+			Timeout:    200 * time.Millisecond,
+		},
+	}
+}
+
+// clientOptions are the options of the Kubernetes client. The collector's version is in the default user
+// agent.
+func (c *Config) clientOptions(version string) kubeclient.Options {
+	userAgent := c.UserAgent
+	if userAgent == "" {
+		userAgent = fmt.Sprintf("otelcol-k8s_watchlist/%s (%s/%s)", version, runtime.GOOS, runtime.GOARCH)
+	}
+	return kubeclient.Options{
+		AuthType:    c.AuthType,
+		Kubeconfig:  c.Kubeconfig,
+		Context:     c.Context,
+		APIServer:   c.APIServer,
+		QPS:         c.KubeAPIQPS,
+		Burst:       c.KubeAPIBurst,
+		UserAgent:   userAgent,
+		Compression: c.Compression,
+	}
+}

@@ -1,0 +1,180 @@
+package k8swatchlistreceiver
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/confmap"
+	"go.opentelemetry.io/collector/confmap/confmaptest"
+	"go.opentelemetry.io/collector/featuregate"
+
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/catalog"
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/kubeclient"
+)
+
+// loadConfig does what the collector does with the receiver's part of its configuration.
+func loadConfig(t *testing.T, file string) (*Config, error) {
+	t.Helper()
+	conf, err := confmaptest.LoadConf(file)
+	require.NoError(t, err)
+	cfg := NewFactory().CreateDefaultConfig()
+	if err := conf.Unmarshal(&cfg); err != nil {
+		return nil, err
+	}
+	return cfg.(*Config), confmap.Validate(cfg)
+}
+
+// A bad configuration says in its comments, line by line, what the receiver has to say about it.
+func TestBadConfigs(t *testing.T) {
+	files, err := filepath.Glob("testdata/config/bad/*.yaml")
+	require.NoError(t, err)
+	require.Greater(t, len(files), 25)
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".yaml"), func(t *testing.T) {
+			_, err := loadConfig(t, file)
+			require.Error(t, err)
+			assert.Equal(t, wanted(t, file), said(err))
+		})
+	}
+}
+
+func wanted(t *testing.T, file string) []string {
+	t.Helper()
+	content, err := os.ReadFile(file)
+	require.NoError(t, err)
+	var lines []string
+	for line := range strings.Lines(string(content)) {
+		if want, ok := strings.CutPrefix(line, "# want: "); ok {
+			lines = append(lines, strings.TrimSuffix(want, "\n"))
+		}
+	}
+	require.NotEmpty(t, lines)
+	return lines
+}
+
+// said is the error's lines, without the headings that confmap puts before those of its own, and sorted where
+// confmap gives them in random order.
+func said(err error) []string {
+	const heading = "decoding failed due to the following error(s):\n\n"
+	text := err.Error()
+	if !strings.Contains(text, heading) {
+		return strings.Split(text, "\n")
+	}
+	text = strings.ReplaceAll(strings.ReplaceAll(text, "'' ", ""), heading, "")
+	return slices.Sorted(slices.Values(strings.Split(text, "\n")))
+}
+
+func TestGoodConfigs(t *testing.T) {
+	files, err := filepath.Glob("testdata/config/good/*.yaml")
+	require.NoError(t, err)
+	require.NotEmpty(t, files)
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".yaml"), func(t *testing.T) {
+			_, err := loadConfig(t, file)
+			require.NoError(t, err)
+		})
+	}
+}
+
+func TestDefaultConfig(t *testing.T) {
+	cfg, err := loadConfig(t, "testdata/config/good/minimal.yaml")
+	require.NoError(t, err)
+	want := &Config{
+		AuthType:     "serviceAccount",
+		KubeAPIQPS:   5,
+		KubeAPIBurst: 10,
+		Resources:    []ResourceConfig{{Name: "pods"}},
+		Relist:       RelistConfig{Interval: 6 * time.Hour, Emit: "changes", RotateInterval: 30 * time.Minute},
+		Body:         "map",
+		Queue:        QueueConfig{MaxBytes: 16777216, DrainTimeout: 10 * time.Second},
+		Batch:        BatchConfig{MaxRecords: 500, MaxBytes: 524288, Timeout: 200 * time.Millisecond},
+	}
+	assert.Equal(t, want, cfg)
+	assert.Regexp(t, `^otelcol-k8s_watchlist/1\.2\.3 \(\w+/\w+\)$`, cfg.clientOptions("1.2.3").UserAgent)
+}
+
+func TestEveryKey(t *testing.T) {
+	cfg, err := loadConfig(t, "testdata/config/good/every_key.yaml")
+	require.NoError(t, err)
+	assert.Equal(t, kubeclient.Options{
+		AuthType:    "kubeConfig",
+		Kubeconfig:  "~/.kube/prod",
+		Context:     "prod-eu-1",
+		QPS:         20,
+		Burst:       40,
+		UserAgent:   "audit-collector/1.2",
+		Compression: true,
+	}, cfg.clientOptions("1.2.3"))
+	assert.Equal(t, "prod-eu-1", cfg.ClusterName)
+	assert.Equal(t, RelistConfig{Interval: 24 * time.Hour, Emit: "snapshot", RotateInterval: 10 * time.Minute}, cfg.Relist)
+	assert.Equal(t, "json", cfg.Body)
+	assert.Equal(t, QueueConfig{MaxBytes: 33554432}, cfg.Queue)
+	assert.Equal(t, BatchConfig{MaxRecords: 1000, MaxBytes: 1048576}, cfg.Batch)
+
+	const rbac = "rbac.authorization.k8s.io"
+	assert.Equal(t, []catalog.Spec{
+		{Group: rbac, GroupKnown: true, Plural: "roles", Key: "resources[0] (rbac)"},
+		{Group: rbac, GroupKnown: true, Plural: "rolebindings", Key: "resources[0] (rbac)"},
+		{Group: rbac, GroupKnown: true, Plural: "clusterroles", Key: "resources[0] (rbac)"},
+		{Group: rbac, GroupKnown: true, Plural: "clusterrolebindings", Key: "resources[0] (rbac)"},
+		{Group: "", GroupKnown: true, Plural: "endpoints", Key: "resources[1] (endpoints)"},
+		{Group: "discovery.k8s.io", GroupKnown: true, Plural: "endpointslices", Key: "resources[1] (endpoints)"},
+		{
+			Group: "", GroupKnown: true, Plural: "pods", Version: "v1", Namespaces: []string{"pay", "shop"},
+			LabelSelector: "team in (web, api),!canary", FieldSelector: "status.phase!=Succeeded,spec.nodeName=n1",
+			Key: "resources[2]",
+		},
+		{Group: "apps", GroupKnown: true, Plural: "deployments", Key: "resources[3]"},
+		{Plural: "events", Namespaces: []string{"kube-system"}, Key: "resources[4]"},
+		{Group: "example.com", GroupKnown: true, Plural: "widgets", Version: "v1alpha1", Key: "resources[5]"},
+	}, cfg.specs())
+}
+
+func TestPresets(t *testing.T) {
+	for name, want := range map[string][]string{
+		"nodes":             {"nodes"},
+		"pods":              {"pods"},
+		"namespaces":        {"namespaces"},
+		"persistentvolumes": {"persistentvolumes"},
+		"services":          {"services"},
+		"deployments":       {"deployments.apps"},
+		"ingresses":         {"ingresses.networking.k8s.io"},
+		"endpoints":         {"endpoints", "endpointslices.discovery.k8s.io"},
+		"rbac": {
+			"roles.rbac.authorization.k8s.io", "rolebindings.rbac.authorization.k8s.io",
+			"clusterroles.rbac.authorization.k8s.io", "clusterrolebindings.rbac.authorization.k8s.io",
+		},
+	} {
+		var got []string
+		r := ResourceConfig{Name: name}
+		for _, s := range r.specs(0) {
+			assert.True(t, s.GroupKnown)
+			got = append(got, specName(s))
+		}
+		assert.Equal(t, want, got)
+	}
+	assert.Len(t, presets, 9)
+}
+
+// The feature gate lets tests swap streams every few seconds.
+func TestShortRelist(t *testing.T) {
+	cfg := createDefaultConfig().(*Config)
+	cfg.Resources = []ResourceConfig{{Name: "pods"}}
+	cfg.Relist = RelistConfig{Interval: 2 * time.Second, Emit: "snapshot", RotateInterval: time.Second}
+	require.Error(t, cfg.Validate())
+
+	gate := shortRelistGate
+	require.NoError(t, featuregate.GlobalRegistry().Set(gate.ID(), true))
+	t.Cleanup(func() { require.NoError(t, featuregate.GlobalRegistry().Set(gate.ID(), false)) })
+	require.NoError(t, cfg.Validate())
+
+	cfg.Relist.Interval, cfg.Relist.RotateInterval = -time.Second, -time.Second
+	require.ErrorContains(t, cfg.Validate(), "relist.interval: -1s is less than 1h")
+	require.ErrorContains(t, cfg.Validate(), "relist.rotate_interval: -1s is less than 1m")
+}

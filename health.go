@@ -1,0 +1,48 @@
+package k8swatchlistreceiver
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/component/componentstatus"
+)
+
+// health makes one component status out of how the parts fare: well when all do.
+type health struct {
+	host component.Host
+
+	mu      sync.Mutex
+	failing map[string]error
+}
+
+func newHealth(host component.Host) *health {
+	return &health{host: host, failing: make(map[string]error)}
+}
+
+// report says how a part fares; nil is well.
+func (h *health) report(part string, err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	_, failed := h.failing[part]
+	switch {
+	case err != nil:
+		h.failing[part] = fmt.Errorf("%s: %w", part, err)
+	case failed:
+		delete(h.failing, part)
+	default:
+		return
+	}
+	if len(h.failing) == 0 {
+		componentstatus.ReportStatus(h.host, componentstatus.NewEvent(componentstatus.StatusOK))
+		return
+	}
+	var all []error
+	for _, part := range slices.Sorted(maps.Keys(h.failing)) {
+		all = append(all, h.failing[part])
+	}
+	componentstatus.ReportStatus(h.host, componentstatus.NewRecoverableErrorEvent(errors.Join(all...)))
+}

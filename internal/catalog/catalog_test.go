@@ -1,0 +1,216 @@
+package catalog_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	"go.uber.org/zap/zaptest/observer"
+	"k8s.io/client-go/rest"
+
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/catalog"
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/kubeclient"
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/pipenet"
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/redact"
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/watchlist"
+)
+
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m)
+}
+
+// apiServer serves discovery, and streams without objects for what it serves.
+type apiServer struct {
+	began   time.Time
+	widgets func(since time.Duration) bool // whether widgets.example.com is served
+}
+
+const verbs = `"verbs":["get","list","watch"]`
+
+func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	widgets := s.widgets != nil && s.widgets(time.Since(s.began))
+	switch {
+	case r.URL.Path == "/api":
+		s.discovery(w, `{"metadata":{},"versions":[{"version":"v1","resources":[`+
+			`{"resource":"pods","responseKind":{"kind":"Pod"},"scope":"Namespaced",`+verbs+`},`+
+			`{"resource":"nodes","responseKind":{"kind":"Node"},"scope":"Cluster",`+verbs+`},`+
+			`{"resource":"bindings","responseKind":{"kind":"Binding"},"scope":"Namespaced","verbs":["create"]}]}]}`)
+	case r.URL.Path == "/apis":
+		groups := []string{
+			group("apps", "deployments", "Deployment"),
+			group("extensions.other.io", "deployments", "Deployment"),
+			group("down.example.com", "", ""),
+			group("aggregated.example.com", "things", "Thing"),
+		}
+		if widgets {
+			groups = append(groups, group("example.com", "widgets", "Widget"))
+		}
+		s.discovery(w, strings.Join(groups, ","))
+	case strings.HasPrefix(r.URL.Path, "/apis/apiregistration.k8s.io/"):
+		if strings.HasSuffix(r.URL.Path, "/v1.aggregated.example.com") {
+			fmt.Fprint(w, `{"spec":{"service":{"name":"x","namespace":"y"}}}`)
+			return
+		}
+		fmt.Fprint(w, `{"spec":{}}`)
+	case strings.Contains(r.URL.Path, "example.com") && !widgets && !strings.Contains(r.URL.Path, "aggregated"):
+		http.Error(w, "404 page not found", http.StatusNotFound)
+	case r.URL.Query().Get("watch") == "":
+		fmt.Fprint(w, `{"kind":"List","apiVersion":"v1","metadata":{"resourceVersion":"7"},"items":[]}`)
+	default:
+		if r.URL.Query().Get("sendInitialEvents") == "true" {
+			fmt.Fprint(w, `{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"7","annotations":{"k8s.io/initial-events-end":"true"}}}}`+"\n")
+		}
+		w.(http.Flusher).Flush()
+		<-r.Context().Done()
+	}
+}
+
+func group(name, resource, kind string) string {
+	if resource == "" {
+		return fmt.Sprintf(`{"metadata":{"name":%q},"versions":[{"version":"v1","freshness":"Stale"}]}`, name)
+	}
+	return fmt.Sprintf(`{"metadata":{"name":%q},"versions":[{"version":"v1","resources":[{"resource":%q,"responseKind":{"kind":%q},"scope":"Namespaced",%s}]}]}`,
+		name, resource, kind, verbs)
+}
+
+func (s *apiServer) discovery(w http.ResponseWriter, items string) {
+	w.Header().Set("Content-Type", "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList")
+	fmt.Fprintf(w, `{"kind":"APIGroupDiscoveryList","apiVersion":"apidiscovery.k8s.io/v2","metadata":{},"items":[%s]}`, items)
+}
+
+// run lets a catalog run for a time, and returns what it did.
+type run struct {
+	readers []string // in the order they were started, with the time
+	reports map[string]error
+	logs    *observer.ObservedLogs
+	taken   []watchlist.Change
+}
+
+func runCatalog(t *testing.T, server *apiServer, down, length time.Duration, specs ...catalog.Spec) run {
+	t.Helper()
+	began := time.Now()
+	server.began = began
+	network := pipenet.New()
+	network.RefuseUntil = began.Add(down)
+	stop := network.Serve(server)
+	client, err := kubeclient.New(&rest.Config{Host: "http://apiserver", Dial: network.Dial, QPS: 1000, Burst: 1000})
+	require.NoError(t, err)
+
+	core, logs := observer.New(zapcore.InfoLevel)
+	r := run{reports: map[string]error{}, logs: logs}
+	var mu sync.Mutex
+	slots := make(chan struct{}, 3)
+	c := catalog.New(catalog.Options{
+		Specs:  specs,
+		Server: client,
+		NewReader: func(resource watchlist.Resource, listOnly bool, served func(context.Context) (bool, error)) *watchlist.Reader {
+			name := fmt.Sprintf("%s %s %s/%s", time.Since(began).Round(time.Second), resource.Kind, resource.APIVersion(), resource.Plural)
+			if resource.Namespace != "" {
+				name += " in " + resource.Namespace
+			}
+			if listOnly {
+				name += " listed"
+			}
+			r.readers = append(r.readers, name)
+			return watchlist.NewReader(watchlist.Options{
+				Resource: resource, Plan: redact.NewPlan(resource.Group, resource.Plural), Opener: client,
+				Emitter: discard{}, Served: served, SnapshotSlots: slots, Now: time.Now, ListOnly: listOnly, Logger: zap.NewNop(),
+			})
+		},
+		Report: func(key string, err error) {
+			mu.Lock()
+			defer mu.Unlock()
+			r.reports[key] = err
+		},
+		Logger: zap.New(core),
+	})
+	ctx, cancel := context.WithTimeout(t.Context(), length)
+	defer cancel()
+	c.Run(ctx)
+	client.Close()
+	stop()
+	synctest.Wait()
+	return r
+}
+
+type discard struct{}
+
+func (discard) Offer(watchlist.Change) bool           { return true }
+func (discard) WaitForRoom(ctx context.Context) error { return ctx.Err() }
+
+func TestReadersAreStarted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := runCatalog(t, &apiServer{}, 0, time.Minute,
+			catalog.Spec{Plural: "pods", Key: "resources[0]"},
+			catalog.Spec{Plural: "deployments", Group: "apps", GroupKnown: true, Namespaces: []string{"pay", "shop"}, Key: "resources[1]"},
+			catalog.Spec{Plural: "things", Key: "resources[2]"},
+		)
+		assert.Equal(t, []string{
+			"0s Pod v1/pods",
+			"0s Deployment apps/v1/deployments in pay",
+			"0s Deployment apps/v1/deployments in shop",
+			"0s Thing aggregated.example.com/v1/things listed", // another server may not stream the initial state
+		}, r.readers)
+		assert.Empty(t, r.reports)
+		assert.Zero(t, r.logs.Len())
+	})
+}
+
+func TestResourceThatIsInstalledLater(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := &apiServer{widgets: func(since time.Duration) bool { return since > 40*time.Second }}
+		r := runCatalog(t, server, 0, 5*time.Minute,
+			catalog.Spec{Plural: "widgets", Group: "example.com", GroupKnown: true, Key: "resources[0]"},
+			catalog.Spec{Plural: "pods", Key: "resources[1]"},
+		)
+		assert.Equal(t, []string{"0s Pod v1/pods", "45s Widget example.com/v1/widgets"}, r.readers, "the missing one holds up no other")
+		assert.Equal(t, 1, r.logs.Len(), "it is said once: %v", r.logs.All())
+		assert.Equal(t, map[string]error{"resources[0] widgets.example.com": nil}, r.reports, "and it is well in the end")
+	})
+}
+
+func TestResourceThatCannotBeRead(t *testing.T) {
+	f := func(want string, spec catalog.Spec) {
+		t.Helper()
+		synctest.Test(t, func(t *testing.T) {
+			r := runCatalog(t, &apiServer{}, 0, time.Minute, spec)
+			assert.Empty(t, r.readers)
+			require.Len(t, r.reports, 1)
+			for _, err := range r.reports {
+				assert.ErrorContains(t, err, want)
+			}
+			assert.Equal(t, 1, r.logs.Len())
+		})
+	}
+	f("nodes is not namespaced: remove resources[3].namespaces", catalog.Spec{Plural: "nodes", Namespaces: []string{"x"}, Key: "resources[3]"})
+	f("write deployments.apps or deployments.extensions.other.io", catalog.Spec{Plural: "deployments", Key: "resources[0]"})
+	f("bindings can be neither watched nor listed", catalog.Spec{Plural: "bindings", Key: "resources[0]"})
+	f("cannot discover down.example.com/v1", catalog.Spec{Plural: "gone", Group: "down.example.com", GroupKnown: true, Key: "resources[0]"})
+	f("not served", catalog.Spec{Plural: "pods", Version: "v2", Key: "resources[0]"})
+}
+
+func TestServerThatIsDownAtFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := runCatalog(t, &apiServer{}, 2*time.Minute, 5*time.Minute, catalog.Spec{Plural: "pods", Key: "resources[0]"})
+		require.Len(t, r.readers, 1)
+		assert.True(t, strings.HasSuffix(r.readers[0], "Pod v1/pods"))
+		var messages []string
+		for _, entry := range r.logs.All() {
+			messages = append(messages, entry.Message)
+		}
+		assert.Equal(t, []string{"cannot discover what the API server serves, will try again"}, slices.Compact(messages), "it is said once")
+		assert.Len(t, messages, 1)
+		assert.Equal(t, map[string]error{"discovery": nil}, r.reports)
+	})
+}

@@ -1,0 +1,868 @@
+package delivery
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.opentelemetry.io/collector/consumer"
+	"go.opentelemetry.io/collector/consumer/consumererror"
+	"go.opentelemetry.io/collector/pdata/plog"
+	"go.uber.org/multierr"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
+)
+
+// item is what the tests deliver: a number, and how many bytes it counts for.
+type item struct{ id, size int }
+
+func items(from, to, size int) []item {
+	var out []item
+	for id := from; id < to; id++ {
+		out = append(out, item{id, size})
+	}
+	return out
+}
+
+func ids(items []item) []int {
+	out := make([]int, len(items))
+	for i, it := range items {
+		out[i] = it.id
+	}
+	return out
+}
+
+func numbers(from, to int) []int { return ids(items(from, to, 0)) }
+
+var (
+	errBusy = errors.New("busy")
+	errBad  = consumererror.NewPermanent(errors.New("bad"))
+)
+
+// sink is the next consumer: it gives each try to consume and keeps what it accepted.
+type sink struct {
+	consume func(ctx context.Context, ids []int) error
+
+	mu      sync.Mutex
+	tries   [][]int
+	batches [][]int
+}
+
+func (s *sink) Capabilities() consumer.Capabilities { return consumer.Capabilities{MutatesData: true} }
+
+func (s *sink) ConsumeLogs(ctx context.Context, logs plog.Logs) error {
+	var got []int
+	if logs.ResourceLogs().Len() == 1 {
+		records := logs.ResourceLogs().At(0).ScopeLogs().At(0).LogRecords()
+		for _, record := range records.All() {
+			got = append(got, int(record.Body().Int()))
+		}
+	}
+	// The logs are the consumer's: it may do this.
+	logs.ResourceLogs().RemoveIf(func(plog.ResourceLogs) bool { return true })
+
+	s.mu.Lock()
+	s.tries = append(s.tries, got)
+	s.mu.Unlock()
+	if s.consume != nil {
+		if err := s.consume(ctx, got); err != nil {
+			return err
+		}
+	}
+	s.mu.Lock()
+	s.batches = append(s.batches, got)
+	s.mu.Unlock()
+	return nil
+}
+
+func (s *sink) accepted() [][]int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.batches)
+}
+
+func (s *sink) tried() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.tries)
+}
+
+func build(items []item) plog.Logs {
+	logs := plog.NewLogs()
+	records := logs.ResourceLogs().AppendEmpty().ScopeLogs().AppendEmpty().LogRecords()
+	for _, it := range items {
+		records.AppendEmpty().Body().SetInt(int64(it.id))
+	}
+	return logs
+}
+
+// rig is a delivery to a sink, with everything that it told.
+type rig struct {
+	*Delivery[item]
+	sink *sink
+	logs *observer.ObservedLogs
+
+	acked     [][]int // the loop's, read when it has ended or is idle
+	delivered atomic.Int64
+	dropped   atomic.Int64
+	retried   atomic.Int64
+	bytes     atomic.Int64
+	maxBytes  atomic.Int64
+}
+
+func newRig(cfg Config, consume func(ctx context.Context, ids []int) error) *rig {
+	core, logs := observer.New(zap.DebugLevel)
+	r := &rig{sink: &sink{consume: consume}, logs: logs}
+	if cfg.MaxBytes == 0 {
+		cfg.MaxBytes = 1 << 20
+	}
+	if cfg.DrainTimeout == 0 {
+		cfg.DrainTimeout = 5 * time.Second
+	}
+	r.Delivery = New(cfg,
+		func(it item) int { return it.size },
+		build,
+		r.sink,
+		func(batch []item) { r.acked = append(r.acked, ids(batch)) },
+		Observer{
+			Delivered: func(n int) { r.delivered.Add(int64(n)) },
+			Dropped:   func(n int, _ error) { r.dropped.Add(int64(n)) },
+			Retried:   func(error) { r.retried.Add(1) },
+			QueueBytes: func(delta int) {
+				now := r.bytes.Add(int64(delta))
+				for {
+					most := r.maxBytes.Load()
+					if now <= most || r.maxBytes.CompareAndSwap(most, now) {
+						return
+					}
+				}
+			},
+		},
+		zap.New(core))
+	return r
+}
+
+func (r *rig) offer(t *testing.T, items ...item) {
+	t.Helper()
+	for _, it := range items {
+		if !r.Offer(it) {
+			t.Fatalf("there is no room for item %d", it.id)
+		}
+	}
+}
+
+// stop shuts down what has nothing left to deliver, or can deliver it.
+func (r *rig) stop(t *testing.T) {
+	t.Helper()
+	if err := r.Shutdown(context.Background()); err != nil {
+		t.Errorf("Shutdown: %v", err)
+	}
+	if n := r.bytes.Load(); n != 0 {
+		t.Errorf("%d bytes are still accounted for after Shutdown", n)
+	}
+}
+
+func wantBatches(t *testing.T, what string, got [][]int, want ...[]int) {
+	t.Helper()
+	if fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Errorf("%s: %v, want %v", what, got, want)
+	}
+}
+
+func TestFlushByRecords(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(Config{BatchMaxRecords: 3, BatchTimeout: time.Hour}, nil)
+		r.Start()
+		r.offer(t, items(0, 7, 1)...)
+		synctest.Wait()
+		wantBatches(t, "accepted", r.sink.accepted(), []int{0, 1, 2}, []int{3, 4, 5})
+		r.stop(t)
+		wantBatches(t, "accepted", r.sink.accepted(), []int{0, 1, 2}, []int{3, 4, 5}, []int{6})
+		wantBatches(t, "acknowledged", r.acked, r.sink.accepted()...)
+	})
+}
+
+func TestFlushByBytes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(Config{BatchMaxBytes: 100, BatchTimeout: time.Hour}, nil)
+		r.Start()
+		r.offer(t, item{0, 40}, item{1, 40})
+		synctest.Wait()
+		wantBatches(t, "accepted", r.sink.accepted())
+		r.offer(t, item{2, 40}) // a batch of all three would be too large
+		synctest.Wait()
+		wantBatches(t, "accepted", r.sink.accepted(), []int{0, 1})
+		r.offer(t, item{3, 500}) // travels alone
+		synctest.Wait()
+		wantBatches(t, "accepted", r.sink.accepted(), []int{0, 1}, []int{2}, []int{3})
+		r.offer(t, item{4, 60}, item{5, 40})
+		synctest.Wait()
+		wantBatches(t, "accepted", r.sink.accepted(), []int{0, 1}, []int{2}, []int{3}, []int{4, 5})
+		r.stop(t)
+	})
+}
+
+func TestFlushByTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(Config{BatchMaxRecords: 100, BatchTimeout: time.Second}, nil)
+		r.Start()
+		time.Sleep(10 * time.Second)
+		r.offer(t, item{0, 1})
+		time.Sleep(900 * time.Millisecond)
+		r.offer(t, item{1, 1}) // does not put the flush off
+		time.Sleep(99 * time.Millisecond)
+		wantBatches(t, "accepted", r.sink.accepted())
+		time.Sleep(2 * time.Millisecond)
+		wantBatches(t, "accepted", r.sink.accepted(), []int{0, 1})
+		r.stop(t)
+	})
+}
+
+// What waited while the consumer was busy does not wait for the timeout once more.
+func TestTimeoutCountsFromTheOffer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(Config{BatchMaxRecords: 2, BatchTimeout: 10 * time.Second},
+			func(_ context.Context, ids []int) error {
+				if ids[0] == 0 {
+					time.Sleep(15 * time.Second)
+				}
+				return nil
+			})
+		r.Start()
+		r.offer(t, item{0, 1}, item{1, 1}) // full: the consumer is busy now
+		time.Sleep(2 * time.Second)
+		r.offer(t, item{2, 1})
+		time.Sleep(13*time.Second + time.Millisecond)
+		wantBatches(t, "accepted", r.sink.accepted(), []int{0, 1}, []int{2})
+		r.stop(t)
+	})
+}
+
+func TestNoBatchTimeoutDoesNotWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(Config{BatchMaxRecords: 100}, nil)
+		r.Start()
+		r.offer(t, item{0, 1})
+		synctest.Wait()
+		wantBatches(t, "accepted", r.sink.accepted(), []int{0})
+		r.stop(t)
+	})
+}
+
+func TestItemsOfferedBeforeStart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(Config{BatchMaxRecords: 10, BatchTimeout: time.Second}, nil)
+		r.offer(t, items(0, 4, 1)...)
+		r.Start()
+		time.Sleep(2 * time.Second)
+		wantBatches(t, "accepted", r.sink.accepted(), numbers(0, 4))
+		r.stop(t)
+	})
+}
+
+func TestRetryKeepsOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		rng := rand.New(rand.NewPCG(7, 7))
+		var current []int
+		r := newRig(Config{BatchMaxRecords: 7, BatchTimeout: time.Second},
+			func(_ context.Context, ids []int) error {
+				// A batch that was refused comes again as it was, and nothing else comes before.
+				if current != nil && !slices.Equal(current, ids) {
+					t.Errorf("got %v while %v was not accepted", ids, current)
+				}
+				if current = ids; rng.IntN(3) > 0 {
+					return fmt.Errorf("refused: %w", errBusy)
+				}
+				current = nil
+				return nil
+			})
+		r.Start()
+		for id := range 200 {
+			r.offer(t, item{id, 1})
+			time.Sleep(100 * time.Millisecond)
+		}
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		if got := slices.Concat(r.sink.accepted()...); !slices.Equal(got, numbers(0, 200)) {
+			t.Errorf("accepted %v", got)
+		}
+		wantBatches(t, "acknowledged", r.acked, r.sink.accepted()...)
+		if r.retried.Load() == 0 || int(r.retried.Load()) != r.sink.tried()-len(r.sink.accepted()) {
+			t.Errorf("%d retries told, %d tries, %d accepted", r.retried.Load(), r.sink.tried(), len(r.sink.accepted()))
+		}
+		if r.delivered.Load() != 200 || r.dropped.Load() != 0 {
+			t.Errorf("delivered %d, dropped %d", r.delivered.Load(), r.dropped.Load())
+		}
+		r.stop(t)
+	})
+}
+
+// Five minutes of refusal: the pauses grow to half a minute and not beyond.
+func TestRetryPauses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var at []time.Time
+		var refuse atomic.Bool
+		refuse.Store(true)
+		r := newRig(Config{BatchMaxRecords: 1}, func(context.Context, []int) error {
+			at = append(at, time.Now())
+			if refuse.Load() {
+				return errBusy
+			}
+			return nil
+		})
+		begin := time.Now()
+		r.Start()
+		r.offer(t, item{0, 1})
+		time.Sleep(5 * time.Minute)
+		synctest.Wait()
+		refuse.Store(false)
+		time.Sleep(46 * time.Second)
+		synctest.Wait()
+		if first := at[0].Sub(begin); first != 0 {
+			t.Errorf("the first try came after %v", first)
+		}
+		for i := 1; i < len(at); i++ {
+			if pause := at[i].Sub(at[i-1]); pause < retryFirst/2 || pause > retryMax*3/2 {
+				t.Errorf("pause %d was %v", i, pause)
+			}
+		}
+		if n := len(at); n < 12 || n > 60 {
+			t.Errorf("%d tries in five minutes", n)
+		}
+		wantBatches(t, "accepted", r.sink.accepted(), []int{0})
+
+		var messages []string
+		for _, entry := range r.logs.All() {
+			messages = append(messages, entry.Level.String()+" "+entry.Message)
+		}
+		want := []string{
+			"warn Next consumer does not accept records, trying again until it does",
+			"info Next consumer accepts records again",
+		}
+		if !slices.Equal(messages, want) {
+			t.Errorf("logged %q", messages)
+		}
+		over := r.logs.All()[1].ContextMap()
+		if after := over["after"].(time.Duration); after < 5*time.Minute || over["refused_tries"] != int64(len(at)-1) {
+			t.Errorf("the end of the trouble was logged with %v", over)
+		}
+		r.stop(t)
+	})
+}
+
+func TestPermanentErrorDropsOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(Config{BatchMaxRecords: 2}, func(_ context.Context, ids []int) error {
+			if ids[0] == 2 || ids[0] == 4 {
+				return fmt.Errorf("refused: %w", errBad)
+			}
+			return nil
+		})
+		r.offer(t, items(0, 8, 1)...)
+		r.Start()
+		synctest.Wait()
+		wantBatches(t, "tried", r.sink.tries, []int{0, 1}, []int{2, 3}, []int{4, 5}, []int{6, 7})
+		wantBatches(t, "accepted", r.sink.accepted(), []int{0, 1}, []int{6, 7})
+		wantBatches(t, "acknowledged", r.acked, []int{0, 1}, []int{6, 7})
+		if r.dropped.Load() != 4 || r.delivered.Load() != 4 || r.retried.Load() != 0 {
+			t.Errorf("dropped %d, delivered %d, retried %d", r.dropped.Load(), r.delivered.Load(), r.retried.Load())
+		}
+		entries := r.logs.All()
+		if len(entries) != 2 || entries[0].Level != zap.ErrorLevel || entries[0].ContextMap()["dropped_records"] != int64(2) {
+			t.Fatalf("logged %v", entries)
+		}
+		if over := entries[1].ContextMap(); over["dropped_records"] != int64(4) || over["refused_tries"] != int64(2) {
+			t.Errorf("the end of the trouble was logged with %v", over)
+		}
+		r.stop(t)
+	})
+}
+
+// A dropped batch does not hide that the next one is stuck.
+func TestStuckAfterDropIsLogged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var failed bool
+		r := newRig(Config{BatchMaxRecords: 1}, func(_ context.Context, ids []int) error {
+			if ids[0] == 0 {
+				return errBad
+			}
+			if !failed {
+				failed = true
+				return errBusy
+			}
+			return nil
+		})
+		r.offer(t, items(0, 2, 1)...)
+		r.Start()
+		time.Sleep(time.Second)
+		var levels []string
+		for _, entry := range r.logs.All() {
+			levels = append(levels, entry.Level.String())
+		}
+		if !slices.Equal(levels, []string{"error", "warn", "info"}) {
+			t.Errorf("logged %v", r.logs.All())
+		}
+		r.stop(t)
+	})
+}
+
+func TestEachTroubleIsLogged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tries := 0
+		r := newRig(Config{BatchMaxRecords: 1}, func(context.Context, []int) error {
+			if tries++; tries%3 != 0 {
+				return errBusy
+			}
+			return nil
+		})
+		r.offer(t, items(0, 3, 1)...)
+		r.Start()
+		time.Sleep(time.Minute)
+		var levels []string
+		for _, entry := range r.logs.All() {
+			levels = append(levels, entry.Level.String())
+		}
+		if !slices.Equal(levels, []string{"warn", "info", "warn", "info", "warn", "info"}) {
+			t.Errorf("logged %v", r.logs.All())
+		}
+		r.stop(t)
+	})
+}
+
+func TestPermanent(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		err  error
+		want bool
+	}{
+		{"plain", errBusy, false},
+		{"permanent", errBad, true},
+		{"wrapped", fmt.Errorf("cannot export: %w", errBad), true},
+		{"one of two consumers may take it later", multierr.Append(errBad, errBusy), false},
+		{"nor the other way round", errors.Join(errBusy, errBad), false},
+		{"nested", errors.Join(errBad, multierr.Append(errBad, errBusy)), false},
+		{"no consumer will take it", multierr.Append(errBad, errBad), true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if got := permanent(tt.err); got != tt.want {
+				t.Errorf("permanent(%v) = %v", tt.err, got)
+			}
+		})
+	}
+}
+
+// The sink empties the logs it is given, at every try.
+func TestConsumerThatMutates(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tries := 0
+		r := newRig(Config{BatchMaxRecords: 3}, func(context.Context, []int) error {
+			if tries++; tries < 4 {
+				return errBusy
+			}
+			return nil
+		})
+		r.offer(t, items(0, 3, 1)...)
+		r.Start()
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		wantBatches(t, "tried", r.sink.tries, numbers(0, 3), numbers(0, 3), numbers(0, 3), numbers(0, 3))
+		r.stop(t)
+	})
+}
+
+func TestBoundWithBlockedConsumer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		r := newRig(Config{MaxBytes: 1000, BatchMaxRecords: 5}, func(context.Context, []int) error {
+			<-release
+			return nil
+		})
+		r.Start()
+		r.offer(t, items(0, 5, 100)...)
+		synctest.Wait() // five are in flight, and count
+		r.offer(t, items(5, 10, 100)...)
+		for range 100 {
+			if r.Offer(item{99, 1}) {
+				t.Fatal("an item was taken by a full queue")
+			}
+		}
+		time.Sleep(5 * time.Minute)
+		if r.Offer(item{99, 1}) {
+			t.Fatal("an item was taken by a full queue")
+		}
+		if most := r.maxBytes.Load(); most != 1000 {
+			t.Errorf("at most %d bytes were held, want 1000", most)
+		}
+		close(release)
+		synctest.Wait()
+		r.offer(t, item{10, 1000})
+		r.stop(t)
+		if got := slices.Concat(r.sink.accepted()...); !slices.Equal(got, numbers(0, 11)) {
+			t.Errorf("accepted %v", got)
+		}
+	})
+}
+
+// An item that does not fit beside others, or not at all, is taken once WaitForRoom has returned.
+func TestLargeItems(t *testing.T) {
+	for _, size := range []int{700, 1000, 5000} {
+		synctest.Test(t, func(t *testing.T) {
+			block := make(chan struct{})
+			r := newRig(Config{MaxBytes: 1000, BatchMaxRecords: 1}, func(context.Context, []int) error {
+				<-block
+				return nil
+			})
+			r.Start()
+			r.offer(t, item{0, 200}, item{1, 400})
+			if r.Offer(item{2, size}) {
+				t.Errorf("an item of %d was taken beside 600 bytes", size)
+			}
+			block <- struct{}{}
+			if err := r.WaitForRoom(t.Context()); err != nil {
+				t.Error(err)
+			}
+			r.offer(t, item{2, size})
+			if r.Offer(item{3, 1}) && size > 600 {
+				t.Errorf("an item was taken beside one of %d", size)
+			}
+			close(block)
+			r.stop(t)
+		})
+	}
+}
+
+func TestWaitForRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		step := make(chan struct{})
+		r := newRig(Config{MaxBytes: 1000, BatchMaxRecords: 1}, func(context.Context, []int) error {
+			<-step
+			return nil
+		})
+		r.Start()
+		if err := r.WaitForRoom(t.Context()); err != nil {
+			t.Errorf("empty: %v", err)
+		}
+		r.offer(t, items(0, 10, 100)...)
+
+		var woken atomic.Int32
+		for range 3 {
+			go func() {
+				if err := r.WaitForRoom(t.Context()); err != nil {
+					t.Error(err)
+				}
+				woken.Add(1)
+			}()
+		}
+		for range 4 {
+			step <- struct{}{}
+			synctest.Wait()
+			if n := woken.Load(); n != 0 {
+				t.Fatalf("%d were woken above the low-water mark", n)
+			}
+		}
+		step <- struct{}{} // 500 left
+		synctest.Wait()
+		if n := woken.Load(); n != 3 {
+			t.Errorf("%d were woken at the low-water mark, want 3", n)
+		}
+
+		r.offer(t, item{10, 100})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		if err := r.WaitForRoom(ctx); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("after its deadline: %v", err)
+		}
+
+		closed := make(chan error)
+		go func() { closed <- r.WaitForRoom(t.Context()) }()
+		synctest.Wait()
+		close(step)
+		go r.stop(t)
+		// Either is true: there is room, and there will be none.
+		if err := <-closed; err != nil && !errors.Is(err, ErrClosed) {
+			t.Errorf("at shutdown: %v", err)
+		}
+		synctest.Wait()
+		if err := r.WaitForRoom(t.Context()); !errors.Is(err, ErrClosed) {
+			t.Errorf("after shutdown: %v", err)
+		}
+		if r.Offer(item{11, 1}) {
+			t.Error("an item was taken after shutdown")
+		}
+	})
+}
+
+func TestWaitForRoomEndsAtShutdown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(Config{MaxBytes: 100, BatchMaxRecords: 1}, func(context.Context, []int) error { return errBusy })
+		r.Start()
+		r.offer(t, item{0, 100})
+		closed := make(chan error, 1)
+		go func() { closed <- r.WaitForRoom(context.Background()) }()
+		synctest.Wait()
+		go func() { _ = r.Shutdown(context.Background()) }()
+		synctest.Wait()
+		select {
+		case err := <-closed:
+			if !errors.Is(err, ErrClosed) {
+				t.Error(err)
+			}
+		default:
+			t.Error("WaitForRoom still waits while Shutdown drains")
+		}
+		time.Sleep(time.Minute)
+	})
+}
+
+// Producers that wait when there is no room lose nothing, and keep their order. In real time, for the race
+// detector.
+func TestManyProducers(t *testing.T) {
+	const producers, each = 8, 2000
+	var refused atomic.Int64
+	most := 0
+	r := newRig(Config{MaxBytes: 4000, BatchMaxRecords: 50, BatchMaxBytes: 1000, BatchTimeout: time.Millisecond}, nil)
+	r.Start()
+	var wg sync.WaitGroup
+	for p := range producers {
+		wg.Go(func() {
+			for i := range each {
+				for !r.Offer(item{p*each + i, 10 + i%90}) {
+					refused.Add(1)
+					if err := r.WaitForRoom(context.Background()); err != nil {
+						t.Error(err)
+						return
+					}
+				}
+				r.mu.Lock()
+				most = max(most, r.queued+r.inflight)
+				r.mu.Unlock()
+			}
+		})
+	}
+	wg.Wait()
+	r.stop(t)
+
+	last := make([]int, producers)
+	for _, id := range slices.Concat(r.sink.accepted()...) {
+		if p, i := id/each, id%each; i != last[p] {
+			t.Fatalf("producer %d: got its item %d, want %d", p, i, last[p])
+		}
+		last[id/each]++
+	}
+	for p, n := range last {
+		if n != each {
+			t.Errorf("producer %d: %d of %d items came", p, n, each)
+		}
+	}
+	if most > 4000 {
+		t.Errorf("at most %d bytes were held, want no more than 4000", most)
+	}
+	t.Logf("%d offers were refused, %d batches", refused.Load(), len(r.sink.accepted()))
+}
+
+// Beyond a block of the queue now and then.
+func TestOfferDoesNotAllocate(t *testing.T) {
+	r := newRig(Config{MaxBytes: 1 << 30, BatchTimeout: time.Hour}, nil)
+	defer func() { _ = r.Shutdown(context.Background()) }()
+	if allocs := testing.AllocsPerRun(100, func() {
+		for id := range blockLen {
+			r.Offer(item{id, 1})
+		}
+	}); allocs > 1 {
+		t.Errorf("%d offers allocate %v times", blockLen, allocs)
+	}
+}
+
+func TestPanicIsNotSwallowed(t *testing.T) {
+	r := newRig(Config{BatchMaxRecords: 1}, func(context.Context, []int) error { panic("consumer panics") })
+	r.offer(t, item{0, 1})
+	defer func() {
+		if got := recover(); got != "consumer panics" {
+			t.Errorf("recovered %v", got)
+		}
+		if len(r.acked) != 0 {
+			t.Error("the batch was acknowledged")
+		}
+	}()
+	r.run() // what Start runs in its goroutine
+}
+
+func TestShutdownDrains(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tries := 0
+		r := newRig(Config{BatchMaxRecords: 3, BatchTimeout: time.Hour, DrainTimeout: time.Minute},
+			func(context.Context, []int) error {
+				if tries++; tries%2 == 1 {
+					return errBusy
+				}
+				time.Sleep(time.Second)
+				return nil
+			})
+		r.Start()
+		r.offer(t, items(0, 8, 1)...)
+		r.stop(t)
+		wantBatches(t, "accepted", r.sink.accepted(), numbers(0, 3), numbers(3, 6), numbers(6, 8))
+		wantBatches(t, "acknowledged", r.acked, r.sink.accepted()...)
+		if err := r.Shutdown(context.Background()); err != nil {
+			t.Errorf("second Shutdown: %v", err)
+		}
+	})
+}
+
+func TestShutdownOfIdle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(Config{BatchMaxRecords: 3, BatchTimeout: time.Hour}, nil)
+		r.Start()
+		synctest.Wait()
+		begin := time.Now()
+		r.stop(t)
+		if took := time.Since(begin); took != 0 {
+			t.Errorf("Shutdown took %v", took)
+		}
+	})
+}
+
+// A long pause between tries does not outlast the time to drain.
+func TestShutdownCutsThePause(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var refuse atomic.Bool
+		refuse.Store(true)
+		r := newRig(Config{BatchMaxRecords: 3}, func(context.Context, []int) error {
+			if refuse.Load() {
+				return errBusy
+			}
+			return nil
+		})
+		r.offer(t, items(0, 3, 1)...)
+		r.Start()
+		time.Sleep(10 * time.Minute)
+		synctest.Wait()
+		refuse.Store(false)
+		begin := time.Now()
+		r.stop(t)
+		if took := time.Since(begin); took != 0 {
+			t.Errorf("Shutdown took %v", took)
+		}
+		wantBatches(t, "accepted", r.sink.accepted(), numbers(0, 3))
+	})
+}
+
+func TestShutdownWithoutDelivery(t *testing.T) {
+	honours := func(ctx context.Context, _ []int) error {
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	refuses := func(context.Context, []int) error { return errBusy }
+	for _, tt := range []struct {
+		name    string
+		consume func(context.Context, []int) error
+		drain   time.Duration
+		ctx     time.Duration // 0: no deadline
+		took    time.Duration
+		want    error
+	}{
+		{"drain timeout, blocked", honours, 5 * time.Second, 0, 5 * time.Second, errDrainTimeout},
+		{"drain timeout, refused", refuses, 5 * time.Second, 0, 5 * time.Second, errDrainTimeout},
+		{"drain timeout is first", honours, 5 * time.Second, time.Minute, 5 * time.Second, errDrainTimeout},
+		{"context is first", honours, time.Minute, 3 * time.Second, 3 * time.Second, context.DeadlineExceeded},
+		{"context is first, refused", refuses, time.Minute, 3 * time.Second, 3 * time.Second, context.DeadlineExceeded},
+		// A consumer that calls its context's end permanent has not refused the records.
+		{"permanent by context", func(ctx context.Context, _ []int) error {
+			<-ctx.Done()
+			return consumererror.NewPermanent(ctx.Err())
+		}, 5 * time.Second, 0, 5 * time.Second, errDrainTimeout},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newRig(Config{BatchMaxRecords: 3, DrainTimeout: tt.drain}, tt.consume)
+				r.Start()
+				r.offer(t, items(0, 8, 1)...)
+				ctx := context.Background()
+				if tt.ctx > 0 {
+					var cancel context.CancelFunc
+					ctx, cancel = context.WithTimeout(ctx, tt.ctx)
+					defer cancel()
+				}
+				begin := time.Now()
+				err := r.Shutdown(ctx)
+				if !errors.Is(err, tt.want) || !strings.HasPrefix(err.Error(), "cannot deliver 8 records before shutdown: ") {
+					t.Errorf("Shutdown: %v", err)
+				}
+				if took := time.Since(begin); took != tt.took {
+					t.Errorf("Shutdown took %v, want %v", took, tt.took)
+				}
+				if len(r.acked) != 0 || r.dropped.Load() != 0 || r.bytes.Load() != 0 {
+					t.Errorf("acknowledged %v, dropped %d, %d bytes held", r.acked, r.dropped.Load(), r.bytes.Load())
+				}
+			})
+		})
+	}
+}
+
+// A batch that was accepted at the last moment counts, and no other follows it.
+func TestShutdownWhenTheConsumerAcceptsAtTheEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(Config{BatchMaxRecords: 3, DrainTimeout: 5 * time.Second}, func(ctx context.Context, _ []int) error {
+			<-ctx.Done()
+			return nil
+		})
+		r.offer(t, items(0, 8, 1)...)
+		r.Start()
+		err := r.Shutdown(context.Background())
+		if err == nil || !strings.Contains(err.Error(), "5 records") {
+			t.Errorf("Shutdown: %v", err)
+		}
+		wantBatches(t, "tried", r.sink.tries, numbers(0, 3))
+		wantBatches(t, "acknowledged", r.acked, numbers(0, 3))
+	})
+}
+
+// The consumer takes one batch, then ignores its context for an hour.
+func TestShutdownWithConsumerThatIgnoresContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var calls atomic.Int32
+		r := newRig(Config{BatchMaxRecords: 3, DrainTimeout: 5 * time.Second}, func(_ context.Context, ids []int) error {
+			if calls.Add(1); ids[0] > 0 {
+				time.Sleep(time.Hour)
+			}
+			return nil
+		})
+		r.offer(t, items(0, 8, 1)...)
+		r.Start()
+		begin := time.Now()
+		err := r.Shutdown(context.Background())
+		if took := time.Since(begin); took != 5*time.Second+shutdownGrace {
+			t.Errorf("Shutdown took %v", took)
+		}
+		if !errors.Is(err, errIgnoresCtx) || !errors.Is(err, errDrainTimeout) || !strings.Contains(err.Error(), "5 records") {
+			t.Errorf("Shutdown: %v", err)
+		}
+		time.Sleep(2 * time.Hour)
+		synctest.Wait()
+		// It accepted late what was counted as not delivered: nobody is told, and nothing follows.
+		wantBatches(t, "acknowledged", r.acked, numbers(0, 3))
+		if calls.Load() != 2 || r.bytes.Load() != 0 {
+			t.Errorf("%d calls, %d bytes held", calls.Load(), r.bytes.Load())
+		}
+	})
+}
+
+func TestShutdownWithoutStart(t *testing.T) {
+	r := newRig(Config{BatchMaxRecords: 3}, nil)
+	r.offer(t, items(0, 2, 1)...)
+	if err := r.Shutdown(context.Background()); !errors.Is(err, errNotStarted) {
+		t.Errorf("Shutdown: %v", err)
+	}
+	r.Start() // too late, and harmless
+
+	r = newRig(Config{BatchMaxRecords: 3}, nil)
+	r.stop(t)
+}

@@ -1,0 +1,144 @@
+// Package fold is the oracle of the tests: it applies change records as a consumer would and says what that
+// consumer would then believe, so that it can be compared with what an API server holds.
+package fold
+
+import (
+	"fmt"
+	"sort"
+	"strings"
+
+	"go.opentelemetry.io/collector/pdata/plog"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+)
+
+// Record is what the oracle needs of a change record of an object.
+type Record struct {
+	UID             string
+	Resource        string // plural, with the group after a dot if there is one
+	Namespace, Name string
+	ResourceVersion string
+	Type            string // SNAPSHOT, ADDED, MODIFIED, DELETED
+	Origin          string
+	Inferred        bool
+}
+
+func (r Record) String() string {
+	s := fmt.Sprintf("%s %s %s/%s@%s uid=%s", r.Type, r.Origin, r.Namespace, r.Name, r.ResourceVersion, r.UID)
+	if r.Inferred {
+		s += " inferred"
+	}
+	return s
+}
+
+// FromLogs takes the change records of objects out of logs, in order, leaving out gaps and snapshot frames.
+func FromLogs(logs plog.Logs) []Record {
+	var records []Record
+	for _, resource := range logs.ResourceLogs().All() {
+		for _, scope := range resource.ScopeLogs().All() {
+			for _, record := range scope.LogRecords().All() {
+				if r, ok := FromRecord(record); ok {
+					records = append(records, r)
+				}
+			}
+		}
+	}
+	return records
+}
+
+// FromRecord returns false for a record that is not of an object.
+func FromRecord(record plog.LogRecord) (Record, bool) {
+	attribute := func(key string) string {
+		v, ok := record.Attributes().Get(key)
+		if !ok {
+			return ""
+		}
+		return v.AsString()
+	}
+	if attribute("k8s.change.type") == "" {
+		return Record{}, false
+	}
+	r := Record{
+		UID:             attribute("k8s.object.uid"),
+		Resource:        attribute("k8s.resource.name"),
+		Namespace:       attribute("k8s.namespace.name"),
+		Name:            attribute("k8s.object.name"),
+		ResourceVersion: attribute("k8s.object.resource_version"),
+		Type:            attribute("k8s.change.type"),
+		Origin:          attribute("k8s.change.origin"),
+		Inferred:        attribute("k8s.change.inferred") == "true",
+	}
+	if group := attribute("k8s.resource.group"); group != "" {
+		r.Resource += "." + group
+	}
+	return r, true
+}
+
+// State is what a consumer believes to exist: resourceVersion by UID.
+type State map[string]string
+
+// Fold applies the records in order: upsert by UID, remove on DELETED.
+func Fold(records []Record) State {
+	state := State{}
+	for _, r := range records {
+		if r.Type == "DELETED" {
+			delete(state, r.UID)
+			continue
+		}
+		state[r.UID] = r.ResourceVersion
+	}
+	return state
+}
+
+// Differences says how the state differs from what the server lists; nothing if it does not.
+func (s State) Differences(listed State) []string {
+	var found []string
+	for uid, rv := range listed {
+		switch believed, ok := s[uid]; {
+		case !ok:
+			found = append(found, fmt.Sprintf("%s@%s exists and was not told of", uid, rv))
+		case believed != rv:
+			found = append(found, fmt.Sprintf("%s is at %s and was told to be at %s", uid, rv, believed))
+		}
+	}
+	for uid, rv := range s {
+		if _, ok := listed[uid]; !ok {
+			found = append(found, fmt.Sprintf("%s@%s is gone and that was not told", uid, rv))
+		}
+	}
+	sort.Strings(found)
+	return found
+}
+
+// Duplicates returns the records that came more than once with the same (UID, resourceVersion, type).
+// SNAPSHOT records of a relist are meant to come again, and do not count.
+func Duplicates(records []Record) []string {
+	seen := map[string]int{}
+	for _, r := range records {
+		if r.Type != "SNAPSHOT" || r.Origin != "relist" {
+			seen[strings.Join([]string{r.UID, r.ResourceVersion, r.Type}, " ")]++
+		}
+	}
+	var found []string
+	for key, n := range seen {
+		if n > 1 {
+			found = append(found, fmt.Sprintf("%d times: %s", n, key))
+		}
+	}
+	sort.Strings(found)
+	return found
+}
+
+// Disorder returns the records of an object that came after one with a later resourceVersion.
+func Disorder(records []Record) []string {
+	latest := map[string]Record{}
+	var found []string
+	for _, r := range records {
+		if before, ok := latest[r.UID]; ok {
+			if order, err := resourceversion.CompareResourceVersion(before.ResourceVersion, r.ResourceVersion); err == nil && order > 0 {
+				found = append(found, fmt.Sprintf("%s came after %s", r, before))
+			}
+		}
+		latest[r.UID] = r
+	}
+	return found
+}

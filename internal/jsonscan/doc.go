@@ -1,0 +1,14 @@
+// Package jsonscan finds the values in a JSON text without building anything from them.
+//
+// Its functions take a text and an offset and return the offset past what they read, so that a caller
+// can copy, skip or cut parts of the text while it walks over it. They accept exactly what [encoding/json.Valid]
+// accepts. Errors tell an offset and never a byte of the text, which may hold secrets; offsets count from
+// the start of the text.
+package jsonscan
+
+// Text is what can be scanned.
+type Text interface{ []byte | string }
+
+// MaxDepth is how deep arrays and objects may be nested; it is the limit of encoding/json, and so of the
+// API server.
+const MaxDepth = 10_000

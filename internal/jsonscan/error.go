@@ -1,0 +1,41 @@
+package jsonscan
+
+import (
+	"errors"
+	"io"
+	"strconv"
+)
+
+// What can be wrong with a text.
+var (
+	ErrTruncated = io.ErrUnexpectedEOF // it ends inside a value
+	ErrSyntax    = errors.New("invalid character")
+	ErrString    = errors.New("invalid character in string")
+	ErrEscape    = errors.New("invalid escape in string")
+	ErrTooDeep   = errors.New("nested too deep")
+)
+
+// Error says what is wrong with a text and where, but not what stands there.
+type Error struct {
+	Offset int
+	Err    error // one of the errors above
+}
+
+func (e *Error) Error() string {
+	return e.Err.Error() + " at offset " + strconv.Itoa(e.Offset)
+}
+
+func (e *Error) Unwrap() error { return e.Err }
+
+// fail reports what is wrong at s[i]; where the text has no s[i], it is that it ends too early.
+//
+//go:noinline
+func fail(length, i int, what error) error {
+	if i >= length {
+		return &Error{Offset: length, Err: ErrTruncated}
+	}
+	return &Error{Offset: i, Err: what}
+}
+
+// Unexpected is the error for a character at s[i] that cannot stand there.
+func Unexpected[T Text](s T, i int) error { return fail(len(s), i, ErrSyntax) }

@@ -1,0 +1,101 @@
+package jsonscan
+
+import "math/bits"
+
+// Skip returns the offset past the value that starts at s[i], which lies inside depth arrays and
+// objects. White space before the value is passed too.
+func Skip[T Text](s T, i, depth int) (end int, err error) {
+	// What is open is one bit each, the innermost lowest: 1 for an object, 0 for an array.
+	var open uint64
+	n := 0
+	for {
+		i = Space(s, i)
+		if i >= len(s) {
+			return i, fail(len(s), i, ErrSyntax)
+		}
+		switch c := s[i]; c {
+		case '"':
+			i, _, err = String(s, i)
+		case '{', '[':
+			if n == 64 { // no bit left: the rest of the depth is another call's
+				i, err = Skip(s, i, depth+n)
+				break
+			}
+			if depth+n >= MaxDepth {
+				return i, fail(len(s), i, ErrTooDeep)
+			}
+			i = Space(s, i+1)
+			if i < len(s) && s[i] == c+2 { // '{'+2 is '}' and '['+2 is ']'
+				i++
+				break
+			}
+			n++
+			open <<= 1
+			if c == '{' {
+				open |= 1
+				if i, err = skipKey(s, i); err != nil {
+					return i, err
+				}
+			}
+			continue
+		case '-', '0', '1', '2', '3', '4', '5', '6', '7', '8', '9':
+			i, _, err = Number(s, i)
+		default:
+			i, err = Literal(s, i)
+		}
+		if err != nil {
+			return i, err
+		}
+		// A value ended, and with it any number of arrays and objects.
+		for {
+			if n == 0 {
+				return i, nil
+			}
+			i = Space(s, i)
+			if i >= len(s) {
+				return i, fail(len(s), i, ErrSyntax)
+			}
+			c := s[i]
+			i++
+			if c == ',' {
+				break
+			}
+			if c != ']'+byte(open&1)<<5 { // ']'+32 is '}'
+				return i - 1, fail(len(s), i-1, ErrSyntax)
+			}
+			n--
+			open >>= 1
+		}
+		if open&1 == 1 {
+			if i, err = skipKey(s, Space(s, i)); err != nil {
+				return i, err
+			}
+		}
+	}
+}
+
+// skipKey passes the key of a member that starts at s[i], and its colon.
+func skipKey[T Text](s T, i int) (end int, err error) {
+	if i < len(s) && s[i] == '"' {
+		// As nearly all are: plain, with the colon next to it.
+		for j := i + 1; j+9 <= len(s); j += 8 {
+			m := special(load64(s, j))
+			if m == 0 {
+				continue
+			}
+			j += bits.TrailingZeros64(m) >> 3
+			if s[j] == '"' && s[j+1] == ':' {
+				return j + 2, nil
+			}
+			break
+		}
+	}
+	_, _, end, err = Key(s, i)
+	return end, err
+}
+
+// Valid says whether s is one JSON value and nothing else.
+func Valid[T Text](s T) bool {
+	i, err := Skip(s, 0, 0)
+	return err == nil && Space(s, i) == len(s)
+}

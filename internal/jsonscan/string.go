@@ -1,0 +1,140 @@
+package jsonscan
+
+import "math/bits"
+
+// Content says what a string holds beyond plain ASCII that stands for itself.
+type Content uint8
+
+const (
+	Escaped  Content = 1 << iota // backslash escapes
+	NonASCII                     // bytes beyond ASCII; they may or may not be valid UTF-8
+
+	Plain Content = 0
+)
+
+// Eight bytes are looked at together, one in each lane of a word.
+// https://graphics.stanford.edu/~seander/bithacks.html#ZeroInWord
+const (
+	lanes    = 0x0101010101010101
+	highBits = 0x80 * lanes
+)
+
+// special returns a word whose lowest set bit is in the lane of the first byte of w that is a quote, a
+// backslash, a control character or beyond ASCII.
+func special(w uint64) uint64 { return (terminators(w) | w) & highBits }
+
+// terminators is special without the bytes beyond ASCII, whose lanes are undefined until masked.
+//
+// Flipping bit 1 turns the quote (0x22) into 0x20, next to the control characters, and moves only the space out of
+// its place, so that one subtraction finds both.
+func terminators(w uint64) uint64 {
+	return ((w ^ 0x02*lanes) - 0x21*lanes) | ((w ^ '\\'*lanes) - lanes)
+}
+
+func load64[T Text](s T, i int) uint64 {
+	b := s[i : i+8]
+	return uint64(b[0]) | uint64(b[1])<<8 | uint64(b[2])<<16 | uint64(b[3])<<24 |
+		uint64(b[4])<<32 | uint64(b[5])<<40 | uint64(b[6])<<48 | uint64(b[7])<<56
+}
+
+// String returns the offset past the closing quote of the string that is opened at s[i], and what it
+// holds.
+func String[T Text](s T, i int) (end int, c Content, err error) {
+	i++
+	for {
+		if i+8 > len(s) {
+			return stringTail(s, i, c)
+		}
+		m := special(load64(s, i))
+		if m == 0 {
+			i += 8
+			continue
+		}
+		i += bits.TrailingZeros64(m) >> 3
+		if s[i] == '"' {
+			return i + 1, c, nil
+		}
+		if i, c, err = unusual(s, i, c); err != nil {
+			return i, c, err
+		}
+	}
+}
+
+// stringTail is String near the end of the text, where a word would reach beyond it.
+func stringTail[T Text](s T, i int, c Content) (int, Content, error) {
+	var err error
+	for i < len(s) {
+		switch b := s[i]; {
+		case b == '"':
+			return i + 1, c, nil
+		case b < ' ' || b == '\\' || b >= 0x80:
+			if i, c, err = unusual(s, i, c); err != nil {
+				return i, c, err
+			}
+		default:
+			i++
+		}
+	}
+	return i, c, fail(len(s), i, ErrString)
+}
+
+// unusual passes what cannot simply be stepped over inside a string.
+func unusual[T Text](s T, i int, c Content) (int, Content, error) {
+	switch b := s[i]; {
+	case b == '\\':
+		end, err := escape(s, i)
+		return end, c | Escaped, err
+	case b >= 0x80:
+		return nonASCII(s, i), c | NonASCII, nil
+	default:
+		return i, c, fail(len(s), i, ErrString)
+	}
+}
+
+// nonASCII returns the offset of the next byte that may end a string or must be looked at. Text of other
+// scripts has few ASCII bytes, so it does not stop at those.
+func nonASCII[T Text](s T, i int) int {
+	for i+8 <= len(s) {
+		w := load64(s, i)
+		if m := terminators(w) &^ w & highBits; m != 0 {
+			return i + bits.TrailingZeros64(m)>>3
+		}
+		i += 8
+	}
+	for i < len(s) && s[i] >= 0x80 {
+		i++
+	}
+	return i
+}
+
+func escape[T Text](s T, i int) (int, error) {
+	if i+1 >= len(s) {
+		return i, fail(len(s), len(s), ErrEscape)
+	}
+	switch s[i+1] {
+	case '"', '\\', '/', 'b', 'f', 'n', 'r', 't':
+		return i + 2, nil
+	case 'u':
+		for j := i + 2; j < i+6; j++ {
+			if j >= len(s) || hexValue(s[j]) < 0 {
+				return j, fail(len(s), j, ErrEscape)
+			}
+		}
+		return i + 6, nil
+	default:
+		return i, fail(len(s), i+1, ErrEscape)
+	}
+}
+
+func hexValue(b byte) rune {
+	switch {
+	case '0' <= b && b <= '9':
+		return rune(b - '0')
+	case 'a' <= b && b <= 'f':
+		return rune(b - 'a' + 10)
+	case 'A' <= b && b <= 'F':
+		return rune(b - 'A' + 10)
+	default:
+		return -1
+	}
+}

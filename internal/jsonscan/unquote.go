@@ -1,0 +1,114 @@
+package jsonscan
+
+import (
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+// Unquote returns what the inside of a string (without its quotes, and accepted by [String]) stands for.
+// Like encoding/json it puts U+FFFD in the place of each byte that is not UTF-8 and of each lone surrogate.
+func Unquote[T Text](s T) string {
+	return string(AppendUnquoted(make([]byte, 0, len(s)), s))
+}
+
+// AppendUnquoted appends to dst what [Unquote] returns.
+func AppendUnquoted[T Text](dst []byte, s T) []byte {
+	plain := 0 // start of what stands for itself
+	for i := 0; i < len(s); {
+		switch b := s[i]; {
+		case b == '\\':
+			r, n := unescape(s, i)
+			dst = utf8.AppendRune(append(dst, s[plain:i]...), r)
+			i += n
+			plain = i
+		case b < utf8.RuneSelf:
+			i++
+		default:
+			n := runeLen(s, i)
+			if n == 0 {
+				dst = utf8.AppendRune(append(dst, s[plain:i]...), utf8.RuneError)
+				i++
+				plain = i
+			}
+			i += n
+		}
+	}
+	return append(dst, s[plain:]...)
+}
+
+// Repaired returns the inside of a string with U+FFFD in the place of each byte that is not UTF-8, and
+// its escapes as they are. It returns "" and false where there is nothing to repair.
+func Repaired[T Text](s T) (string, bool) {
+	var out []byte
+	plain := 0
+	for i := 0; i < len(s); {
+		n := runeLen(s, i)
+		if n == 0 {
+			out = utf8.AppendRune(append(out, s[plain:i]...), utf8.RuneError)
+			i++
+			plain = i
+		}
+		i += n
+	}
+	if plain == 0 {
+		return "", false
+	}
+	return string(append(out, s[plain:]...)), true
+}
+
+// runeLen returns the length of the UTF-8 sequence at s[i], and 0 where there is none.
+func runeLen[T Text](s T, i int) int {
+	if s[i] < utf8.RuneSelf {
+		return 1
+	}
+	var sequence [utf8.UTFMax]byte
+	r, n := utf8.DecodeRune(sequence[:copy(sequence[:], s[i:])])
+	if r == utf8.RuneError && n <= 1 {
+		return 0
+	}
+	return n
+}
+
+// unescape returns the character that the escape at s[i] stands for, and its length.
+func unescape[T Text](s T, i int) (rune, int) {
+	switch s[i+1] {
+	case 'b':
+		return '\b', 2
+	case 'f':
+		return '\f', 2
+	case 'n':
+		return '\n', 2
+	case 'r':
+		return '\r', 2
+	case 't':
+		return '\t', 2
+	case 'u':
+		return unescapeUnicode(s, i)
+	default: // the quote, the backslash and the slash stand for themselves
+		return rune(s[i+1]), 2
+	}
+}
+
+// unescapeUnicode reads one \uXXXX, or two of them that are a surrogate pair.
+func unescapeUnicode[T Text](s T, i int) (rune, int) {
+	r := hex4(s, i)
+	if !utf16.IsSurrogate(r) {
+		return r, 6
+	}
+	if pair := utf16.DecodeRune(r, hex4(s, i+6)); pair != utf8.RuneError {
+		return pair, 12
+	}
+	return utf8.RuneError, 6
+}
+
+// hex4 returns the number in the \uXXXX at s[i], or -1 where there is none.
+func hex4[T Text](s T, i int) rune {
+	if i+6 > len(s) || s[i] != '\\' || s[i+1] != 'u' {
+		return -1
+	}
+	var r rune
+	for j := i + 2; j < i+6; j++ {
+		r = r<<4 | hexValue(s[j])
+	}
+	return r
+}

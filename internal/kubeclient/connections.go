@@ -1,0 +1,139 @@
+package kubeclient
+
+import (
+	"context"
+	"maps"
+	"net"
+	"net/http"
+	"os"
+	"sync"
+	"time"
+
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/transport"
+	"k8s.io/client-go/util/connrotation"
+)
+
+// A response that is not read may hold this many bytes of its stream, and all those of one connection
+// together. Go's defaults are 4 MiB and 1 GiB. An API server allows 100 streams on a connection
+// (--http2-max-streams-per-connection), so a stalled one does not stop the others.
+const (
+	receiveBufferPerStream     = 512 << 10
+	receiveBufferPerConnection = 64 << 20
+)
+
+// tlsFilesInterval is how often certificate files are looked at for a change. Kubelets and certificate
+// managers renew them hours before the old ones expire.
+const tlsFilesInterval = time.Minute
+
+// connections is the lowest part of the HTTP client. All requests share a transport, but those that ask for
+// a fresh connection.
+//
+// It does what client-go's own transport does, which cannot be told how much an HTTP/2 stream may buffer
+// and offers no fresh connection, except that it handles renewed certificate files more gently: new
+// requests get new connections, and open responses stay.
+// https://github.com/kubernetes/client-go/blob/v0.37.2/transport/cache.go
+type connections struct {
+	cfg     *rest.Config
+	tracker *connrotation.ConnectionTracker
+
+	mu      sync.Mutex
+	shared  *http.Transport
+	files   map[string]string // contents of the certificate files that shared was made with
+	checked time.Time         // when the files were last looked at
+}
+
+func newConnections(cfg *rest.Config) (*connections, error) {
+	c := &connections{cfg: cfg, tracker: connrotation.NewConnectionTracker()}
+	var err error
+	c.files, c.checked = tlsFiles(cfg), time.Now()
+	c.shared, err = c.newTransport()
+	return c, err
+}
+
+type freshKey struct{}
+
+// withFresh makes the one request that is made with the context go over a new connection, which ends with
+// the response.
+func (c *connections) withFresh(ctx context.Context) (context.Context, error) {
+	t, err := c.newTransport()
+	if err != nil {
+		return nil, err
+	}
+	t.DisableKeepAlives = true
+	return context.WithValue(ctx, freshKey{}, t), nil
+}
+
+// RoundTrip implements http.RoundTripper.
+func (c *connections) RoundTrip(req *http.Request) (*http.Response, error) {
+	if t, ok := req.Context().Value(freshKey{}).(*http.Transport); ok {
+		return t.RoundTrip(req)
+	}
+	return c.sharedTransport(time.Now()).RoundTrip(req)
+}
+
+func (c *connections) sharedTransport(now time.Time) *http.Transport {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if now.Sub(c.checked) < tlsFilesInterval {
+		return c.shared
+	}
+	c.checked = now
+	files := tlsFiles(c.cfg)
+	if maps.Equal(files, c.files) {
+		return c.shared
+	}
+	renewed, err := c.newTransport()
+	if err != nil { // half-written files; looked at again in a while
+		return c.shared
+	}
+	c.shared.CloseIdleConnections() // the others close when they have been idle for a while
+	c.shared, c.files = renewed, files
+	return c.shared
+}
+
+// tlsFiles reads the files that hold certificates and keys. What cannot be read is missing.
+func tlsFiles(cfg *rest.Config) map[string]string {
+	files := map[string]string{}
+	for _, name := range []string{cfg.CAFile, cfg.CertFile, cfg.KeyFile} {
+		if name == "" {
+			continue
+		}
+		if content, err := os.ReadFile(name); err == nil {
+			files[name] = string(content)
+		}
+	}
+	return files
+}
+
+func (c *connections) newTransport() (*http.Transport, error) {
+	tc, err := c.cfg.TransportConfig() // anew, since it caches what it reads from files
+	if err != nil {
+		return nil, err
+	}
+	tlsConfig, err := transport.TLSConfigFor(tc)
+	if err != nil {
+		return nil, err
+	}
+	dial := (&net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second}).DialContext
+	if tc.DialHolder != nil { // exec plugins watch over connections with it
+		dial = tc.DialHolder.Dial
+	}
+	return utilnet.SetTransportDefaults(&http.Transport{
+		Proxy:               tc.Proxy, // nil becomes $HTTPS_PROXY and $NO_PROXY
+		TLSHandshakeTimeout: 10 * time.Second,
+		TLSClientConfig:     tlsConfig,
+		MaxIdleConnsPerHost: 25,
+		DialContext:         connrotation.NewDialerWithTracker(dial, c.tracker).DialContext,
+		DisableCompression:  tc.DisableCompression,
+		HTTP2: &http.HTTP2Config{
+			MaxReceiveBufferPerStream:     receiveBufferPerStream,
+			MaxReceiveBufferPerConnection: receiveBufferPerConnection,
+		},
+	}), nil
+}
+
+func (c *connections) close() {
+	c.tracker.CloseAll()
+}

@@ -1,0 +1,151 @@
+package kubeclient
+
+import (
+	"bufio"
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"io"
+	"math/big"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"k8s.io/client-go/rest"
+
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/watchlist"
+)
+
+// identity is a certificate that signs itself, for 127.0.0.1.
+func identity(t *testing.T, name string) (cert, key []byte) {
+	t.Helper()
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	require.NoError(t, err)
+	template := &x509.Certificate{
+		SerialNumber:          big.NewInt(1),
+		Subject:               pkix.Name{CommonName: name},
+		NotAfter:              time.Now().Add(time.Hour),
+		IPAddresses:           []net.IP{net.IPv4(127, 0, 0, 1)},
+		IsCA:                  true,
+		BasicConstraintsValid: true,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, private.Public(), private)
+	require.NoError(t, err)
+	keyDER, err := x509.MarshalECPrivateKey(private)
+	require.NoError(t, err)
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}),
+		pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: keyDER})
+}
+
+// serveAs starts a server with a certificate, which answers with the name of the client's certificate.
+func serveAs(t *testing.T, cert, key []byte) net.Addr {
+	t.Helper()
+	pair, err := tls.X509KeyPair(cert, key)
+	require.NoError(t, err)
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.WriteString(w, r.TLS.PeerCertificates[0].Subject.CommonName+"\n")
+		_ = http.NewResponseController(w).Flush()
+		<-r.Context().Done()
+	}))
+	server.EnableHTTP2 = true
+	server.TLS = &tls.Config{Certificates: []tls.Certificate{pair}, ClientAuth: tls.RequireAnyClientCert}
+	server.StartTLS()
+	t.Cleanup(server.Close)
+	return server.Listener.Addr()
+}
+
+// When certificate files are renewed, the next requests go by the new ones and open responses stay.
+func TestRenewedCertificateFiles(t *testing.T) {
+	dir := t.TempDir()
+	caFile, certFile, keyFile := filepath.Join(dir, "ca"), filepath.Join(dir, "cert"), filepath.Join(dir, "key")
+	install := func(ca, cert, key []byte) {
+		require.NoError(t, os.WriteFile(caFile, ca, 0o600))
+		require.NoError(t, os.WriteFile(certFile, cert, 0o600))
+		require.NoError(t, os.WriteFile(keyFile, key, 0o600))
+	}
+	serverCert1, serverKey1 := identity(t, "server1")
+	serverCert2, serverKey2 := identity(t, "server2")
+	clientCert1, clientKey1 := identity(t, "client1")
+	clientCert2, clientKey2 := identity(t, "client2")
+	server1, server2 := serveAs(t, serverCert1, serverKey1), serveAs(t, serverCert2, serverKey2)
+
+	install(serverCert1, clientCert1, clientKey1)
+	server := server1
+	client := newTestClient(t, &rest.Config{
+		Host:            "https://127.0.0.1:6443",
+		TLSClientConfig: rest.TLSClientConfig{CAFile: caFile, CertFile: certFile, KeyFile: keyFile},
+		QPS:             1000,
+		Burst:           1000,
+		Dial: func(ctx context.Context, network, _ string) (net.Conn, error) {
+			return (&net.Dialer{}).DialContext(ctx, network, server.String())
+		},
+	})
+	open := func(fresh bool) (io.ReadCloser, string) {
+		body, err := client.Open(t.Context(), watchlist.Request{Resource: pods, FreshConnection: fresh})
+		require.NoError(t, err)
+		line, err := bufio.NewReader(body).ReadString('\n')
+		require.NoError(t, err)
+		return body, line
+	}
+	first, line := open(false)
+	assert.Equal(t, "client1\n", line)
+
+	server = server2
+	install(serverCert2, clientCert2, clientKey2)
+	fresh, line := open(true)
+	assert.Equal(t, "client2\n", line, "a fresh connection goes by the files as they are")
+
+	shared := client.connections.sharedTransport(time.Now())
+	assert.Same(t, shared, client.connections.sharedTransport(time.Now().Add(tlsFilesInterval/2)))
+	assert.NotSame(t, shared, client.connections.sharedTransport(time.Now().Add(2*tlsFilesInterval)))
+	second, line := open(false)
+	assert.Equal(t, "client2\n", line)
+
+	ended := make(chan error, 1)
+	go func() {
+		_, err := first.Read(make([]byte, 1))
+		ended <- err
+	}()
+	select {
+	case err := <-ended:
+		assert.Fail(t, "the open response ended", err)
+	case <-time.After(50 * time.Millisecond):
+	}
+	client.Close()
+	require.Error(t, <-ended)
+	for _, body := range []io.Closer{first, fresh, second} {
+		require.NoError(t, body.Close())
+	}
+}
+
+// A file that is missing or half written does not replace what works.
+func TestBadCertificateFiles(t *testing.T) {
+	caFile := filepath.Join(t.TempDir(), "ca")
+	cert, _ := identity(t, "server")
+	require.NoError(t, os.WriteFile(caFile, cert, 0o600))
+	c, err := newConnections(&rest.Config{TLSClientConfig: rest.TLSClientConfig{CAFile: caFile}})
+	require.NoError(t, err)
+	working := c.shared
+	now := time.Now()
+	require.NoError(t, os.WriteFile(caFile, []byte("-----BEGIN"), 0o600))
+	assert.Same(t, working, c.sharedTransport(now.Add(2*tlsFilesInterval)))
+	require.NoError(t, os.Remove(caFile))
+	assert.Same(t, working, c.sharedTransport(now.Add(4*tlsFilesInterval)))
+	other, _ := identity(t, "other")
+	require.NoError(t, os.WriteFile(caFile, other, 0o600))
+	assert.NotSame(t, working, c.sharedTransport(now.Add(6*tlsFilesInterval)))
+
+	_, err = New(&rest.Config{Host: "https://127.0.0.1", TLSClientConfig: rest.TLSClientConfig{CAFile: caFile + ".none"}})
+	require.ErrorContains(t, err, "no such file")
+}

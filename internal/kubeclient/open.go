@@ -1,0 +1,113 @@
+package kubeclient
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/url"
+	"strconv"
+	"time"
+
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/watchlist"
+)
+
+const (
+	// defaultWatchGrace is how much longer than it was asked for a watch may stay open. Proxies may ignore
+	// timeoutSeconds or hold back the end of the response.
+	defaultWatchGrace = 30 * time.Second
+
+	// listTimeout bounds a page of a LIST. An API server gives up after a minute (--request-timeout).
+	listTimeout = 5 * time.Minute
+)
+
+const acceptJSON = "application/json"
+
+// Open implements [watchlist.Opener].
+func (c *Client) Open(ctx context.Context, req watchlist.Request) (io.ReadCloser, error) {
+	limit := listTimeout
+	if !req.List {
+		limit = 0
+		if req.Timeout > 0 {
+			limit = req.Timeout + c.watchGrace
+		}
+	}
+	body, err := c.get(ctx, get{
+		path:   resourcePath(req.Resource),
+		query:  query(req),
+		accept: acceptJSON,
+		fresh:  req.FreshConnection,
+		limit:  limit,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("cannot %s: %w", describe(req), err)
+	}
+	return body, nil
+}
+
+// describe says in words what is asked for.
+func describe(req watchlist.Request) string {
+	r := req.Resource
+	verb := "watch"
+	if req.List {
+		verb = "list"
+	}
+	where := ""
+	switch {
+	case r.Namespace != "":
+		where = " in namespace " + r.Namespace
+	case r.Namespaced:
+		where = " in all namespaces"
+	}
+	return fmt.Sprintf("%s %s (group %q, version %s)%s", verb, r.Plural, r.Group, r.Version, where)
+}
+
+// resourcePath is the path of a resource under the server's base path.
+// https://kubernetes.io/docs/reference/using-api/api-concepts/#resource-uris
+func resourcePath(r *watchlist.Resource) []string {
+	path := []string{"apis", r.Group, r.Version}
+	if r.Group == "" {
+		path = []string{"api", r.Version}
+	}
+	if r.Namespace != "" {
+		path = append(path, "namespaces", r.Namespace)
+	}
+	return append(path, r.Plural)
+}
+
+func query(req watchlist.Request) url.Values {
+	q := url.Values{}
+	set := func(key, value string) {
+		if value != "" {
+			q.Set(key, value)
+		}
+	}
+	set("labelSelector", req.Resource.LabelSelector)
+	set("fieldSelector", req.Resource.FieldSelector)
+	if req.List {
+		if req.Limit > 0 {
+			q.Set("limit", strconv.Itoa(req.Limit))
+		}
+		set("continue", req.Continue)
+		if req.Continue == "" && req.ResourceVersion != "" { // a token has its own, and refuses another
+			q.Set("resourceVersion", req.ResourceVersion)
+			q.Set("resourceVersionMatch", "NotOlderThan")
+		}
+		return q
+	}
+	q.Set("watch", "1")
+	q.Set("allowWatchBookmarks", "true")
+	set("resourceVersion", req.ResourceVersion)
+	if req.SendInitialEvents {
+		q.Set("sendInitialEvents", "true")
+		q.Set("resourceVersionMatch", "NotOlderThan")
+	}
+	if req.Timeout > 0 {
+		q.Set("timeoutSeconds", strconv.Itoa(wholeSeconds(req.Timeout)))
+	}
+	return q
+}
+
+// wholeSeconds rounds up, since 0 would mean the server's default.
+func wholeSeconds(d time.Duration) int {
+	return int((d + time.Second - 1) / time.Second)
+}

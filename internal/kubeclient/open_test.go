@@ -1,0 +1,394 @@
+package kubeclient
+
+import (
+	"bufio"
+	"compress/gzip"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"k8s.io/client-go/rest"
+
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/watchlist"
+)
+
+func TestRequests(t *testing.T) {
+	deployments := &watchlist.Resource{
+		Group: "apps", Version: "v1", Plural: "deployments", Namespaced: true,
+		Namespace: "shop", LabelSelector: "app in (a,b)", FieldSelector: "metadata.name=x",
+	}
+	tests := map[string]struct {
+		request watchlist.Request
+		path    string
+		query   string
+	}{
+		"snapshot": {
+			request: watchlist.Request{Resource: pods, SendInitialEvents: true, Timeout: 5 * time.Minute},
+			path:    "/api/v1/pods",
+			query:   "watch=1&allowWatchBookmarks=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&timeoutSeconds=300",
+		},
+		"snapshot not older than": {
+			request: watchlist.Request{Resource: pods, SendInitialEvents: true, ResourceVersion: "42", Timeout: 1500 * time.Millisecond},
+			path:    "/api/v1/pods",
+			query:   "watch=1&allowWatchBookmarks=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&resourceVersion=42&timeoutSeconds=2",
+		},
+		"resume": {
+			request: watchlist.Request{Resource: pods, ResourceVersion: "42", Timeout: 300 * time.Second},
+			path:    "/api/v1/pods",
+			query:   "watch=1&allowWatchBookmarks=true&resourceVersion=42&timeoutSeconds=300",
+		},
+		"server's timeout": {
+			request: watchlist.Request{Resource: pods, ResourceVersion: "42"},
+			path:    "/api/v1/pods",
+			query:   "watch=1&allowWatchBookmarks=true&resourceVersion=42",
+		},
+		"scope": {
+			request: watchlist.Request{Resource: deployments, ResourceVersion: "42"},
+			path:    "/apis/apps/v1/namespaces/shop/deployments",
+			query:   "watch=1&allowWatchBookmarks=true&resourceVersion=42&labelSelector=app+in+%28a%2Cb%29&fieldSelector=metadata.name%3Dx",
+		},
+		"first page": {
+			request: watchlist.Request{Resource: pods, List: true, Limit: 500},
+			path:    "/api/v1/pods",
+			query:   "limit=500",
+		},
+		"next page": {
+			request: watchlist.Request{Resource: pods, List: true, Limit: 500, Continue: "eyJ2Ijo/", ResourceVersion: "42"},
+			path:    "/api/v1/pods",
+			query:   "limit=500&continue=eyJ2Ijo%2F",
+		},
+		"page not older than": {
+			request: watchlist.Request{Resource: pods, List: true, ResourceVersion: "42"},
+			path:    "/api/v1/pods",
+			query:   "resourceVersion=42&resourceVersionMatch=NotOlderThan",
+		},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			var got *http.Request
+			client := serve(t, func(w http.ResponseWriter, r *http.Request) {
+				got = r
+				_, _ = io.WriteString(w, "answer")
+			})
+			client.base.Path = "/k8s/clusters/c-1/" // as behind a proxy that serves several clusters
+			body, err := client.Open(t.Context(), tt.request)
+			require.NoError(t, err)
+			content, err := io.ReadAll(body)
+			require.NoError(t, err)
+			require.NoError(t, body.Close())
+
+			assert.Equal(t, "answer", string(content))
+			assert.Equal(t, "/k8s/clusters/c-1"+tt.path, got.URL.Path)
+			want, err := url.ParseQuery(tt.query)
+			require.NoError(t, err)
+			assert.Equal(t, want, got.URL.Query())
+			assert.Equal(t, "application/json", got.Header.Get("Accept"))
+		})
+	}
+}
+
+// stall answers with a first line and then waits until the client is gone.
+func stall(w http.ResponseWriter, r *http.Request) {
+	_, _ = io.WriteString(w, "first\n")
+	_ = http.NewResponseController(w).Flush()
+	<-r.Context().Done()
+}
+
+func TestHeaderTimeout(t *testing.T) {
+	eachProtocol(t, func(t *testing.T, start func(http.HandlerFunc) *rest.Config) {
+		client := newTestClient(t, start(func(_ http.ResponseWriter, r *http.Request) {
+			<-r.Context().Done()
+		}), WithHeaderTimeout(100*time.Millisecond))
+		_, err := client.Open(t.Context(), watchlist.Request{Resource: pods})
+		require.ErrorContains(t, err, `cannot watch pods (group "", version v1) in all namespaces: no answer from 127.0.0.1:`)
+		require.ErrorContains(t, err, "within 100ms")
+		var timeout net.Error
+		require.ErrorAs(t, err, &timeout)
+		assert.True(t, timeout.Timeout())
+	})
+}
+
+func TestHeaderTimeoutDoesNotBoundTheBody(t *testing.T) {
+	eachProtocol(t, func(t *testing.T, start func(http.HandlerFunc) *rest.Config) {
+		const timeout = 200 * time.Millisecond
+		client := newTestClient(t, start(func(w http.ResponseWriter, _ *http.Request) {
+			_ = http.NewResponseController(w).Flush()
+			time.Sleep(2 * timeout)
+			_, _ = io.WriteString(w, "late")
+		}), WithHeaderTimeout(timeout))
+		body, err := client.Open(t.Context(), watchlist.Request{Resource: pods})
+		require.NoError(t, err)
+		defer body.Close()
+		content, err := io.ReadAll(body)
+		require.NoError(t, err)
+		assert.Equal(t, "late", string(content))
+	})
+}
+
+func TestWatchEndsSoonAfterItsTimeout(t *testing.T) {
+	eachProtocol(t, func(t *testing.T, start func(http.HandlerFunc) *rest.Config) {
+		client := newTestClient(t, start(stall))
+		client.watchGrace = 50 * time.Millisecond
+		body, err := client.Open(t.Context(), watchlist.Request{Resource: pods, Timeout: 50 * time.Millisecond})
+		require.NoError(t, err)
+		defer body.Close()
+		content, err := io.ReadAll(body)
+		assert.Equal(t, "first\n", string(content))
+		require.ErrorContains(t, err, "did not end the response within 100ms")
+	})
+}
+
+func TestContextEndsTheBody(t *testing.T) {
+	eachProtocol(t, func(t *testing.T, start func(http.HandlerFunc) *rest.Config) {
+		client := newTestClient(t, start(stall))
+		ctx, cancel := context.WithCancel(t.Context())
+		body, err := client.Open(ctx, watchlist.Request{Resource: pods})
+		require.NoError(t, err)
+		defer body.Close()
+		line, err := bufio.NewReader(body).ReadString('\n')
+		require.NoError(t, err)
+		assert.Equal(t, "first\n", line)
+		cancel()
+		_, err = io.ReadAll(body)
+		require.ErrorIs(t, err, context.Canceled)
+
+		_, err = client.Open(ctx, watchlist.Request{Resource: pods})
+		require.ErrorIs(t, err, context.Canceled)
+	})
+}
+
+func TestCloseEndsOpenResponses(t *testing.T) {
+	eachProtocol(t, func(t *testing.T, start func(http.HandlerFunc) *rest.Config) {
+		client := newTestClient(t, start(stall))
+		for _, fresh := range []bool{false, true} {
+			body, err := client.Open(t.Context(), watchlist.Request{Resource: pods, FreshConnection: fresh})
+			require.NoError(t, err)
+			client.Close()
+			_, err = io.ReadAll(body)
+			require.Error(t, err)
+			require.NoError(t, body.Close())
+		}
+	})
+}
+
+func TestConnectionRefused(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	require.NoError(t, listener.Close())
+	client := newTestClient(t, &rest.Config{Host: "http://" + listener.Addr().String(), QPS: 1000, Burst: 1000})
+	_, err = client.Open(t.Context(), watchlist.Request{Resource: &watchlist.Resource{Group: "example.com", Version: "v1", Plural: "widgets"}, List: true})
+	require.EqualError(t, err, `cannot list widgets (group "example.com", version v1): dial tcp `+listener.Addr().String()+`: connect: connection refused`)
+}
+
+func TestPacing(t *testing.T) {
+	server := func(http.ResponseWriter, *http.Request) {}
+	client := serve(t, server)
+	slow := newTestClient(t, &rest.Config{Host: client.base.String(), QPS: 0.001, Burst: 2})
+	for range 2 {
+		body, err := slow.Open(t.Context(), watchlist.Request{Resource: pods})
+		require.NoError(t, err)
+		require.NoError(t, body.Close())
+	}
+	ctx, cancel := context.WithTimeoutCause(t.Context(), time.Hour, nil)
+	time.AfterFunc(50*time.Millisecond, cancel)
+	_, err := slow.Open(ctx, watchlist.Request{Resource: pods})
+	require.ErrorContains(t, err, "cannot watch pods")
+}
+
+// connectionLog notes the client's end of each connection that requests come over, and whether it is open.
+type connectionLog struct {
+	mu   sync.Mutex
+	seen []string
+}
+
+func (l *connectionLog) handler(w http.ResponseWriter, r *http.Request) {
+	l.mu.Lock()
+	l.seen = append(l.seen, r.RemoteAddr)
+	l.mu.Unlock()
+	stall(w, r)
+}
+
+func TestFreshConnection(t *testing.T) {
+	eachProtocol(t, func(t *testing.T, start func(http.HandlerFunc) *rest.Config) {
+		var log connectionLog
+		cfg := start(log.handler)
+		dialer := &countingDialer{}
+		cfg.Dial = dialer.dial
+		client := newTestClient(t, cfg)
+
+		open := func(fresh bool) io.Closer {
+			body, err := client.Open(t.Context(), watchlist.Request{Resource: pods, FreshConnection: fresh})
+			require.NoError(t, err)
+			_, err = bufio.NewReader(body).ReadString('\n')
+			require.NoError(t, err)
+			return body
+		}
+		shared := open(false)
+		fresh := open(true)
+		again := open(true)
+		assert.Equal(t, 3, dialer.open())
+		assert.NotEqual(t, log.seen[0], log.seen[1])
+		assert.NotEqual(t, log.seen[0], log.seen[2])
+		assert.NotEqual(t, log.seen[1], log.seen[2])
+
+		require.NoError(t, fresh.Close())
+		require.NoError(t, again.Close())
+		assert.Eventually(t, func() bool { return dialer.open() == 1 }, 5*time.Second, 5*time.Millisecond,
+			"a fresh connection ends with its response")
+
+		if t.Name() == "TestFreshConnection/HTTP2" { // HTTP/1.1 takes one connection for each
+			second := open(false)
+			assert.Equal(t, log.seen[0], log.seen[3], "ordinary requests share a connection")
+			require.NoError(t, second.Close())
+		}
+		require.NoError(t, shared.Close())
+	})
+}
+
+// countingDialer counts the connections that are open.
+type countingDialer struct {
+	mu sync.Mutex
+	n  int
+}
+
+func (d *countingDialer) open() int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.n
+}
+
+func (d *countingDialer) add(n int) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.n += n
+}
+
+func (d *countingDialer) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	conn, err := (&net.Dialer{}).DialContext(ctx, network, address)
+	if err != nil {
+		return nil, err
+	}
+	d.add(1)
+	return &countedConn{Conn: conn, closed: sync.OnceFunc(func() { d.add(-1) })}, nil
+}
+
+type countedConn struct {
+	net.Conn
+	closed func()
+}
+
+func (c *countedConn) Close() error {
+	c.closed()
+	return c.Conn.Close()
+}
+
+// From Kubernetes 1.37 on a server compresses a WatchList response as a sequence of gzip members, one for
+// each flush. https://github.com/kube-rs/kube/issues/2079
+func TestCompression(t *testing.T) {
+	eachProtocol(t, func(t *testing.T, start func(http.HandlerFunc) *rest.Config) {
+		release := make(chan struct{})
+		cfg := start(func(w http.ResponseWriter, r *http.Request) {
+			if r.Header.Get("Accept-Encoding") != "gzip" {
+				_, _ = io.WriteString(w, "plain\n")
+				return
+			}
+			w.Header().Set("Content-Encoding", "gzip")
+			for _, line := range []string{"first\n", "second\n"} {
+				member := gzip.NewWriter(w)
+				_, _ = io.WriteString(member, line)
+				_ = member.Flush() // as kube-apiserver does; without it the line waits for the next member
+				_ = member.Close()
+				_ = http.NewResponseController(w).Flush()
+				<-release
+			}
+		})
+		cfg.DisableCompression = false
+		body, err := newTestClient(t, cfg).Open(t.Context(), watchlist.Request{Resource: pods})
+		require.NoError(t, err)
+		defer body.Close()
+		lines := bufio.NewReader(body)
+		line, err := lines.ReadString('\n')
+		require.NoError(t, err)
+		assert.Equal(t, "first\n", line, "comes before the second member is written")
+		close(release)
+		line, err = lines.ReadString('\n')
+		require.NoError(t, err)
+		assert.Equal(t, "second\n", line)
+		_, err = lines.ReadByte()
+		require.ErrorIs(t, err, io.EOF)
+
+		cfg.DisableCompression = true
+		plain, err := newTestClient(t, cfg).Open(t.Context(), watchlist.Request{Resource: pods})
+		require.NoError(t, err)
+		defer plain.Close()
+		content, err := io.ReadAll(plain)
+		require.NoError(t, err)
+		assert.Equal(t, "plain\n", string(content))
+	})
+}
+
+// A stream that nobody reads holds little of the connection and stops no other stream.
+func TestUnreadStreamsAreSmall(t *testing.T) {
+	eachProtocol(t, func(t *testing.T, start func(http.HandlerFunc) *rest.Config) {
+		if t.Name() != "TestUnreadStreamsAreSmall/HTTP2" {
+			t.Skip("HTTP/1.1 has no streams")
+		}
+		var mu sync.Mutex
+		sent := map[string]int{}
+		written := func(name string) int { mu.Lock(); defer mu.Unlock(); return sent[name] }
+		client := newTestClient(t, start(func(w http.ResponseWriter, r *http.Request) {
+			name := r.URL.Query().Get("labelSelector")
+			chunk := make([]byte, 16<<10)
+			for i := 0; i < 8<<20/len(chunk); i++ {
+				n, err := w.Write(chunk)
+				mu.Lock()
+				sent[name] += n
+				mu.Unlock()
+				if err != nil {
+					return
+				}
+			}
+		}))
+		unread := *pods
+		unread.LabelSelector = "unread"
+		stalled, err := client.Open(t.Context(), watchlist.Request{Resource: &unread})
+		require.NoError(t, err)
+		defer stalled.Close()
+		body, err := client.Open(t.Context(), watchlist.Request{Resource: pods})
+		require.NoError(t, err)
+		defer body.Close()
+		n, err := io.Copy(io.Discard, body)
+		require.NoError(t, err)
+		assert.Equal(t, int64(8<<20), n)
+		assert.Less(t, written("unread"), receiveBufferPerStream+1<<20)
+	})
+}
+
+func TestRedirectIsNotFollowed(t *testing.T) {
+	followed := false
+	elsewhere := serve(t, func(http.ResponseWriter, *http.Request) { followed = true })
+	client := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, elsewhere.base.String()+"/login?token=sentinel", http.StatusFound)
+	})
+	_, err := client.Open(t.Context(), watchlist.Request{Resource: pods})
+	require.ErrorContains(t, err, "the server answered 302 Found: a redirect to "+elsewhere.base.Host)
+	assert.NotContains(t, err.Error(), "sentinel")
+	assert.False(t, followed)
+}
+
+func TestWebPageIsNoStream(t *testing.T) {
+	client := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, "<!DOCTYPE html><html><title>Log in</title></html>")
+	})
+	_, err := client.Open(t.Context(), watchlist.Request{Resource: pods})
+	require.ErrorContains(t, err, "answered with a web page")
+	assert.False(t, errors.Is(err, context.Canceled))
+}

@@ -1,0 +1,145 @@
+package kubeclient
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Resource is a resource that an API server serves.
+type Resource struct {
+	Group      string
+	Version    string
+	Plural     string
+	Kind       string
+	Namespaced bool
+	Verbs      []string
+}
+
+// Can reports whether the server serves the verb.
+func (r Resource) Can(verb string) bool {
+	return slices.Contains(r.Verbs, verb)
+}
+
+// Served is what an API server served when it was asked.
+type Served struct {
+	// resources by plural name; those of a group stand together, the server's preferred version first.
+	resources map[string][]Resource
+
+	// Failed are the versions of groups that the server could not tell about, mostly because an aggregated
+	// API server is down. What they serve may be missing.
+	Failed map[schema.GroupVersion]error
+}
+
+func (s *Served) add(r Resource) {
+	if s.resources == nil {
+		s.resources = map[string][]Resource{}
+	}
+	s.resources[r.Plural] = append(s.resources[r.Plural], r)
+}
+
+func (s *Served) fail(gv schema.GroupVersion, err error) {
+	if s.Failed == nil {
+		s.Failed = map[schema.GroupVersion]error{}
+	}
+	s.Failed[gv] = err
+}
+
+var (
+	// ErrNotServed means that the server does not serve the resource.
+	ErrNotServed = errors.New("not served")
+
+	// ErrAmbiguous means that several API groups have a resource of that name.
+	ErrAmbiguous = errors.New("ambiguous")
+
+	// ErrUnknown means that the server could not tell whether it serves the resource.
+	ErrUnknown = errors.New("unknown")
+)
+
+// Lookup finds a resource in every version that the server serves it in, the preferred one first, or only
+// in the given version. A resource without a known group is the core group's if it has one of that name,
+// else that of the only group that has.
+//
+// The error is one of ErrNotServed, ErrAmbiguous and ErrUnknown.
+func (s *Served) Lookup(group string, groupKnown bool, plural, version string) ([]Resource, error) {
+	found := s.resources[plural]
+	if groupKnown {
+		found = ofGroup(found, group)
+	} else if len(found) > 0 {
+		var err error
+		if found, err = unambiguous(found, plural); err != nil {
+			return nil, err
+		}
+	}
+	versions := found
+	if version != "" {
+		versions = slices.DeleteFunc(slices.Clone(found), func(r Resource) bool { return r.Version != version })
+	}
+	if len(versions) > 0 {
+		return slices.Clone(versions), nil
+	}
+	return nil, s.missing(found, group, groupKnown, plural, version)
+}
+
+func ofGroup(resources []Resource, group string) []Resource {
+	return slices.DeleteFunc(slices.Clone(resources), func(r Resource) bool { return r.Group != group })
+}
+
+func unambiguous(resources []Resource, plural string) ([]Resource, error) {
+	groups := map[string]bool{}
+	for _, r := range resources {
+		groups[r.Group] = true
+	}
+	if groups[""] {
+		return ofGroup(resources, ""), nil
+	}
+	if len(groups) == 1 {
+		return resources, nil
+	}
+	var names []string
+	for _, group := range slices.Sorted(maps.Keys(groups)) {
+		names = append(names, plural+"."+group)
+	}
+	return nil, fmt.Errorf("%s is %w: write %s", plural, ErrAmbiguous, strings.Join(names, " or "))
+}
+
+// missing says why there is no such resource. found are its other versions.
+func (s *Served) missing(found []Resource, group string, groupKnown bool, plural, version string) error {
+	name := plural
+	if group != "" {
+		name += "." + group
+	}
+	if version != "" {
+		name = fmt.Sprintf("version %s of %s", version, name)
+	}
+	for _, gv := range slices.SortedFunc(maps.Keys(s.Failed), compareGroupVersions) {
+		if groupKnown && gv.Group != group || version != "" && gv.Version != version {
+			continue
+		}
+		return fmt.Errorf("%s is %w: cannot discover %s: %w", name, ErrUnknown, gv, s.Failed[gv])
+	}
+	switch {
+	case len(found) > 0:
+		var versions []string
+		for _, r := range found {
+			versions = append(versions, r.Version)
+		}
+		return fmt.Errorf("%s is %w, but %s is", name, ErrNotServed, strings.Join(versions, ", "))
+	case groupKnown && len(s.resources[plural]) > 0:
+		var names []string
+		for _, r := range s.resources[plural] {
+			names = append(names, schema.GroupResource{Group: r.Group, Resource: plural}.String())
+		}
+		return fmt.Errorf("%s is %w, but %s is", name, ErrNotServed, strings.Join(slices.Compact(names), ", "))
+	default:
+		return fmt.Errorf("%s is %w", name, ErrNotServed)
+	}
+}
+
+func compareGroupVersions(a, b schema.GroupVersion) int {
+	return strings.Compare(a.String(), b.String())
+}

@@ -1,0 +1,143 @@
+package record
+
+import (
+	"fmt"
+	"time"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
+
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/watchlist"
+)
+
+// Attributes that the semantic conventions have no name for. k8s.resource.name and most of k8s.object.*
+// are what the Collector's other Kubernetes receivers call the same things.
+const (
+	keyChangeType     = "k8s.change.type"
+	keyChangeOrigin   = "k8s.change.origin"
+	keyChangeInferred = "k8s.change.inferred"
+	keyChangeID       = "k8s.change.id"
+
+	keyResourceName          = "k8s.resource.name"
+	keyResourceGroup         = "k8s.resource.group"
+	keyResourceLabelSelector = "k8s.resource.label_selector"
+	keyResourceFieldSelector = "k8s.resource.field_selector"
+
+	keyObjectKind            = "k8s.object.kind"
+	keyObjectName            = "k8s.object.name"
+	keyObjectUID             = "k8s.object.uid"
+	keyObjectAPIVersion      = "k8s.object.api_version"
+	keyObjectResourceVersion = "k8s.object.resource_version"
+	keyObjectGeneration      = "k8s.object.generation"
+
+	keyOwnerKind = "k8s.owner.kind"
+	keyOwnerName = "k8s.owner.name"
+	keyOwnerUID  = "k8s.owner.uid"
+
+	keyGapReason              = "k8s.gap.reason"
+	keyGapFromResourceVersion = "k8s.gap.from_resource_version"
+	keyGapToResourceVersion   = "k8s.gap.to_resource_version"
+	keyGapFromTime            = "k8s.gap.from_time"
+	keyGapToTime              = "k8s.gap.to_time"
+	keyGapAdded               = "k8s.gap.added"
+	keyGapModified            = "k8s.gap.modified"
+	keyGapDeleted             = "k8s.gap.deleted"
+
+	keySnapshotEpoch           = "k8s.snapshot.epoch"
+	keySnapshotResourceVersion = "k8s.snapshot.resource_version"
+	keySnapshotObjects         = "k8s.snapshot.objects"
+
+	keyBodyError = "k8s.body.error"
+)
+
+// attributesAtMost is how many attributes the record of an object can have.
+const attributesAtMost = 20
+
+func putChange(m pcommon.Map, c *watchlist.Change) {
+	m.PutStr(keyChangeType, typeName(c.Type))
+	// Always there, for absence would read as "unknown" in a backend whose comparisons skip what is
+	// missing: "not inferred" has to be as easy to ask for as "inferred".
+	m.PutBool(keyChangeInferred, c.Inferred)
+	if c.Snapshot != nil {
+		putNonEmpty(m, keySnapshotEpoch, c.Snapshot.Epoch)
+	}
+}
+
+func putObject(m pcommon.Map, c *watchlist.Change) {
+	o := &c.Object
+	// Items of a LIST do not say what they are; the request did.
+	kind, apiVersion := o.Kind, o.APIVersion
+	if kind == "" {
+		kind = c.Resource.Kind
+	}
+	if apiVersion == "" {
+		apiVersion = c.Resource.APIVersion()
+	}
+	putNonEmpty(m, keyObjectKind, kind)
+	putNonEmpty(m, keyObjectAPIVersion, apiVersion)
+	putNonEmpty(m, keyObjectName, o.Name)
+	putNonEmpty(m, keyObjectUID, o.UID)
+	putNonEmpty(m, keyObjectResourceVersion, o.ResourceVersion)
+	if o.Generation != 0 {
+		m.PutInt(keyObjectGeneration, o.Generation)
+	}
+	putNonEmpty(m, string(semconv.K8SNamespaceNameKey), o.Namespace)
+	putNonEmpty(m, keyOwnerKind, o.Owner.Kind)
+	putNonEmpty(m, keyOwnerName, o.Owner.Name)
+	putNonEmpty(m, keyOwnerUID, o.Owner.UID)
+	if conventional, ok := kinds[groupResource{c.Resource.Group, c.Resource.Plural}]; ok {
+		putNonEmpty(m, conventional.name, o.Name)
+		if conventional.uid != "" {
+			putNonEmpty(m, conventional.uid, o.UID)
+		}
+	}
+}
+
+// putScope says what the reader reads that a record of the stream is about.
+func putScope(m pcommon.Map, r *watchlist.Resource) {
+	putNonEmpty(m, string(semconv.K8SNamespaceNameKey), r.Namespace)
+	putNonEmpty(m, keyResourceLabelSelector, r.LabelSelector)
+	putNonEmpty(m, keyResourceFieldSelector, r.FieldSelector)
+}
+
+func putGap(m pcommon.Map, g *watchlist.GapInfo) {
+	putNonEmpty(m, keyGapReason, g.Reason)
+	putNonEmpty(m, keyGapFromResourceVersion, g.FromRV)
+	putNonEmpty(m, keyGapToResourceVersion, g.ToRV)
+	putTime(m, keyGapFromTime, g.From)
+	putTime(m, keyGapToTime, g.To)
+	m.PutInt(keyGapAdded, int64(g.Added))
+	m.PutInt(keyGapModified, int64(g.Modified))
+	m.PutInt(keyGapDeleted, int64(g.Deleted))
+}
+
+func putTime(m pcommon.Map, key string, at time.Time) {
+	if !at.IsZero() {
+		m.PutStr(key, at.UTC().Format(time.RFC3339Nano))
+	}
+}
+
+func gapSentence(c *watchlist.Change) string {
+	resource := c.Resource.Plural
+	if c.Resource.Group != "" {
+		resource += "." + c.Resource.Group
+	}
+	known := func(rv string) string {
+		if rv == "" {
+			return "(unknown)"
+		}
+		return rv
+	}
+	return fmt.Sprintf("the watch of %s did not see every change between resource versions %s and %s (%s); "+
+		"net differences: %d added, %d modified, %d deleted",
+		resource, known(c.Gap.FromRV), known(c.Gap.ToRV), c.Gap.Reason, c.Gap.Added, c.Gap.Modified, c.Gap.Deleted)
+}
+
+// putFrame says which set a k8s.snapshot.begin or end frames, and at its end what a complete set has.
+func putFrame(m pcommon.Map, c *watchlist.Change) {
+	putNonEmpty(m, keySnapshotEpoch, c.Snapshot.Epoch)
+	if c.Type == watchlist.SnapshotEnd {
+		putNonEmpty(m, keySnapshotResourceVersion, c.Snapshot.ResourceVersion)
+		m.PutInt(keySnapshotObjects, int64(c.Snapshot.Objects))
+	}
+}

@@ -1,0 +1,267 @@
+package record
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"sync"
+	"unicode/utf8"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/jsonscan"
+)
+
+// bodyMap makes dst the object that json is. Strings that are written as what they stand for are parts of json, so
+// that it stays in memory as long as they. Integers that fit become Int and other numbers Double; a number that no
+// float64 can hold stays the text that it is. Of equal keys the last counts. On an error dst is left alone.
+func bodyMap(dst pcommon.Map, json string) error {
+	o := outlines.Get().(*outline)
+	defer o.release()
+	if err := o.read(json); err != nil {
+		return fmt.Errorf("cannot make map of object: %w", err)
+	}
+	dst.Clear()
+	o.fillMap(dst, 0)
+	return nil
+}
+
+// outline is a JSON text taken apart: one part for each value and key, in the order of the text. It is made
+// first, because a pcommon.Map that knows how many members it gets needs one allocation, and one that does not
+// grows by copying.
+type outline struct {
+	json  string
+	parts []part
+}
+
+// part is a value or key. Its place is json[a:b]; an array or object has a elements or members instead, and b is
+// the part after its last.
+type part struct {
+	kind partKind
+	a, b int32
+}
+
+type partKind uint8
+
+const (
+	partString       partKind = iota // stands for itself
+	partQuotedString                 // must be unquoted
+	partInteger
+	partDecimal
+	partLiteral
+	partArray
+	partObject
+)
+
+var outlines = sync.Pool{New: func() any { return &outline{} }}
+
+// maxPartsKept bounds what an unusual object leaves behind in the pool.
+const maxPartsKept = 1 << 14
+
+func (o *outline) release() {
+	o.json, o.parts = "", o.parts[:0]
+	if cap(o.parts) <= maxPartsKept {
+		outlines.Put(o)
+	}
+}
+
+var errTooLarge = errors.New("more than 2 GiB")
+
+// read takes apart a text that must be one object.
+func (o *outline) read(json string) error {
+	if len(json) > math.MaxInt32 {
+		return errTooLarge
+	}
+	o.json = json
+	i := jsonscan.Space(json, 0)
+	if i >= len(json) || json[i] != '{' {
+		return jsonscan.Unexpected(json, i)
+	}
+	i, err := o.value(i, 0)
+	if err != nil {
+		return err
+	}
+	if i = jsonscan.Space(json, i); i != len(json) {
+		return jsonscan.Unexpected(json, i)
+	}
+	return nil
+}
+
+func (o *outline) add(kind partKind, a, b int) {
+	o.parts = append(o.parts, part{kind, int32(a), int32(b)})
+}
+
+// value adds the value at json[i], which lies inside depth arrays and objects, and returns where it ends.
+func (o *outline) value(i, depth int) (end int, err error) {
+	if i >= len(o.json) {
+		return i, jsonscan.Unexpected(o.json, i)
+	}
+	switch o.json[i] {
+	case '"':
+		var content jsonscan.Content
+		end, content, err = jsonscan.String(o.json, i)
+		o.addString(i, end, content)
+	case '{':
+		return o.parted(i, depth, partObject, '}')
+	case '[':
+		return o.parted(i, depth, partArray, ']')
+	case 't', 'f', 'n':
+		end, err = jsonscan.Literal(o.json, i)
+		o.add(partLiteral, i, end)
+	default:
+		var isInteger bool
+		end, isInteger, err = jsonscan.Number(o.json, i)
+		if isInteger {
+			o.add(partInteger, i, end)
+		} else {
+			o.add(partDecimal, i, end)
+		}
+	}
+	return end, err
+}
+
+func (o *outline) addString(from, to int, content jsonscan.Content) {
+	kind := partString
+	if content&jsonscan.Escaped != 0 || content&jsonscan.NonASCII != 0 && !utf8.ValidString(o.json[from:to]) {
+		kind = partQuotedString
+	}
+	o.add(kind, from+1, to-1)
+}
+
+// parted adds the array or object at json[i].
+func (o *outline) parted(i, depth int, kind partKind, closing byte) (end int, err error) {
+	if depth >= jsonscan.MaxDepth {
+		return i, &jsonscan.Error{Offset: i, Err: jsonscan.ErrTooDeep}
+	}
+	self, n := len(o.parts), 0
+	o.add(kind, 0, 0)
+	i = jsonscan.Space(o.json, i+1)
+	if i < len(o.json) && o.json[i] == closing {
+		o.parts[self] = part{kind, 0, int32(len(o.parts))}
+		return i + 1, nil
+	}
+	for {
+		if kind == partObject {
+			keyEnd, content, value, err := jsonscan.Key(o.json, i)
+			if err != nil {
+				return value, err
+			}
+			o.addString(i, keyEnd, content)
+			i = value
+		}
+		if i, err = o.value(i, depth+1); err != nil {
+			return i, err
+		}
+		n++
+		next, more, err := jsonscan.Next(o.json, i, closing)
+		if err != nil {
+			return next, err
+		}
+		if !more {
+			o.parts[self] = part{kind, int32(n), int32(len(o.parts))}
+			return next, nil
+		}
+		i = next
+	}
+}
+
+// manyMembers is how many make an object wide: pcommon.Map compares each key that is put with all before it,
+// which is quick for the objects that Kubernetes has, and quadratic for a ConfigMap of ten thousand keys.
+const manyMembers = 128
+
+// fillMap puts the members of the object that is the part at into dst.
+func (o *outline) fillMap(dst pcommon.Map, at int) {
+	n := int(o.parts[at].a)
+	if n > manyMembers {
+		o.fillWide(dst, at)
+		return
+	}
+	dst.EnsureCapacity(n)
+	at++
+	for range n {
+		o.set(dst.PutEmpty(o.text(at)), at+1)
+		at = o.after(at + 1)
+	}
+}
+
+// fillWide is fillMap for many members. Only FromRaw puts them without comparing; the order of the members is then
+// no more that of the text. Each value is at first the number of its part.
+func (o *outline) fillWide(dst pcommon.Map, at int) {
+	n := int(o.parts[at].a)
+	members := make(map[string]any, n)
+	at++
+	for range n {
+		members[o.text(at)] = at + 1
+		at = o.after(at + 1)
+	}
+	_ = dst.FromRaw(members) // numbers cannot fail
+	for _, v := range dst.All() {
+		o.set(v, int(v.Int()))
+	}
+}
+
+func (o *outline) fillSlice(dst pcommon.Slice, at int) {
+	n := int(o.parts[at].a)
+	dst.EnsureCapacity(n)
+	at++
+	for range n {
+		o.set(dst.AppendEmpty(), at)
+		at = o.after(at)
+	}
+}
+
+// after returns the part after the value that is the part at.
+func (o *outline) after(at int) int {
+	if p := o.parts[at]; p.kind == partArray || p.kind == partObject {
+		return int(p.b)
+	}
+	return at + 1
+}
+
+// set makes v the value that is the part at.
+func (o *outline) set(v pcommon.Value, at int) {
+	switch p := o.parts[at]; p.kind {
+	case partObject:
+		o.fillMap(v.SetEmptyMap(), at)
+	case partArray:
+		o.fillSlice(v.SetEmptySlice(), at)
+	case partInteger, partDecimal:
+		setNumber(v, o.json[p.a:p.b], p.kind == partInteger)
+	case partLiteral:
+		switch o.json[p.a] {
+		case 't':
+			v.SetBool(true)
+		case 'f':
+			v.SetBool(false)
+		default:
+			_ = v.FromRaw(nil) // an empty value
+		}
+	default:
+		v.SetStr(o.text(at))
+	}
+}
+
+// text returns what the string or key that is the part at stands for.
+func (o *outline) text(at int) string {
+	p := o.parts[at]
+	if p.kind == partQuotedString {
+		return jsonscan.Unquote(o.json[p.a:p.b])
+	}
+	return o.json[p.a:p.b]
+}
+
+func setNumber(v pcommon.Value, text string, isInteger bool) {
+	if isInteger {
+		if n, err := strconv.ParseInt(text, 10, 64); err == nil {
+			v.SetInt(n)
+			return
+		}
+	}
+	f, err := strconv.ParseFloat(text, 64)
+	if err != nil { // out of range; an infinity would be untrue, and many exporters refuse it
+		v.SetStr(text)
+		return
+	}
+	v.SetDouble(f)
+}

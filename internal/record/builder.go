@@ -1,0 +1,121 @@
+package record
+
+import (
+	"sync/atomic"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/plog"
+	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
+
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/watchlist"
+)
+
+// BodyMode says what form the object has in the body.
+type BodyMode uint8
+
+const (
+	BodyMap  BodyMode = iota // the object, as a map
+	BodyJSON                 // the object, as one JSON string
+)
+
+// Options are what records have in common.
+type Options struct {
+	ClusterName  string // "" leaves it out
+	ClusterUID   string // "" leaves it out; see SetClusterUID
+	Body         BodyMode
+	ScopeName    string
+	ScopeVersion string
+}
+
+// Builder builds log records. It is safe for concurrent use.
+type Builder struct {
+	options    Options
+	clusterUID atomic.Pointer[string]
+}
+
+// NewBuilder returns a builder of records.
+func NewBuilder(o Options) *Builder {
+	b := &Builder{options: o}
+	b.SetClusterUID(o.ClusterUID)
+	return b
+}
+
+// SetClusterUID sets the UID of the cluster for the records that are built from now on. It is part of
+// k8s.change.id, so it should be known before the first record if it can be.
+func (b *Builder) SetClusterUID(uid string) { b.clusterUID.Store(&uid) }
+
+// Build returns a record for each change, in order, under one resource, the cluster, and one scope.
+func (b *Builder) Build(changes []watchlist.Change) plog.Logs {
+	logs := plog.NewLogs()
+	if len(changes) == 0 {
+		return logs
+	}
+	clusterUID := *b.clusterUID.Load()
+
+	resource := logs.ResourceLogs().AppendEmpty()
+	resource.SetSchemaUrl(semconv.SchemaURL)
+	putNonEmpty(resource.Resource().Attributes(), string(semconv.K8SClusterUIDKey), clusterUID)
+	putNonEmpty(resource.Resource().Attributes(), string(semconv.K8SClusterNameKey), b.options.ClusterName)
+
+	scope := resource.ScopeLogs().AppendEmpty()
+	scope.SetSchemaUrl(semconv.SchemaURL)
+	scope.Scope().SetName(b.options.ScopeName)
+	scope.Scope().SetVersion(b.options.ScopeVersion)
+
+	records := scope.LogRecords()
+	records.EnsureCapacity(len(changes))
+	for i := range changes {
+		b.fill(records.AppendEmpty(), &changes[i], clusterUID)
+	}
+	return logs
+}
+
+func (b *Builder) fill(record plog.LogRecord, c *watchlist.Change, clusterUID string) {
+	record.SetEventName(eventName(c))
+	record.SetSeverityNumber(severity(c))
+	setTimes(record, c)
+
+	attributes := record.Attributes()
+	attributes.EnsureCapacity(attributesAtMost)
+	attributes.PutStr(keyChangeID, changeID(c, clusterUID))
+	putNonEmpty(attributes, keyChangeOrigin, originName(c.Origin))
+	putNonEmpty(attributes, keyResourceName, c.Resource.Plural)
+	putNonEmpty(attributes, keyResourceGroup, c.Resource.Group)
+	if isOfObject(c.Type) {
+		putChange(attributes, c)
+		putObject(attributes, c)
+		b.setBody(record, c.Object.JSON)
+		return
+	}
+	putScope(attributes, c.Resource)
+	switch {
+	case c.Type == watchlist.Gap && c.Gap != nil:
+		putGap(attributes, c.Gap)
+		record.Body().SetStr(gapSentence(c))
+	case c.Snapshot != nil:
+		putFrame(attributes, c)
+	}
+}
+
+// setBody sets the object as the body. An object of which only the identity is known leaves it empty.
+func (b *Builder) setBody(record plog.LogRecord, json string) {
+	if json == "" {
+		return
+	}
+	if b.options.Body == BodyJSON {
+		record.Body().SetStr(json)
+		return
+	}
+	if err := bodyMap(record.Body().SetEmptyMap(), json); err != nil {
+		// The reader's decoder has read this object already, so this is a fault of ours. That the object
+		// changed is still true, and half an object would be a lie.
+		pcommon.NewValueEmpty().CopyTo(record.Body())
+		record.Attributes().PutStr(keyBodyError, err.Error())
+	}
+}
+
+func putNonEmpty(m pcommon.Map, key, value string) {
+	if value != "" {
+		m.PutStr(key, value)
+	}
+}

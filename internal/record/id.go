@@ -1,0 +1,53 @@
+package record
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/watchlist"
+)
+
+// changeID is k8s.change.id: the same whenever the same thing is told again, in this process or after a
+// restart, and by whichever of two readers whose scopes overlap. It names "this version of this object, in
+// this kind of change" by cluster, UID, resourceVersion and type, each but the last followed by a newline.
+//
+// The epoch of a set of snapshots is not part of it: whoever drops what comes again by its id must be able
+// to drop the snapshot of an object that has not changed. Who wants each set whole has k8s.snapshot.epoch.
+func changeID(c *watchlist.Change, clusterUID string) string {
+	// Large enough for what is usual, so that it stays on the stack.
+	text := make([]byte, 0, 256)
+	part := func(s string) { text = append(append(text, s...), '\n') }
+
+	part(clusterUID)
+	switch {
+	case isOfObject(c.Type) && c.Object.UID != "":
+		part(c.Object.UID)
+		part(c.Object.ResourceVersion)
+	case isOfObject(c.Type):
+		// Some aggregated APIs serve objects without a UID.
+		part(c.Resource.Group)
+		part(c.Resource.Plural)
+		part(c.Object.Namespace)
+		part(c.Object.Name)
+		part(c.Object.ResourceVersion)
+	default:
+		// Of the stream: what is read, and which stretch of it.
+		part(c.Resource.Group)
+		part(c.Resource.Plural)
+		part(c.Resource.Namespace)
+		part(c.Resource.LabelSelector)
+		part(c.Resource.FieldSelector)
+		if c.Gap != nil {
+			part(c.Gap.FromRV)
+			part(c.Gap.ToRV)
+			part(c.Gap.Reason)
+		}
+		if c.Snapshot != nil {
+			part(c.Snapshot.Epoch)
+		}
+	}
+	text = append(text, typeName(c.Type)...)
+
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:16])
+}

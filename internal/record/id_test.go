@@ -1,0 +1,70 @@
+package record
+
+import (
+	"testing"
+
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/redact"
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/watchlist"
+)
+
+func idOf(t *testing.T, cluster string, c watchlist.Change) string {
+	t.Helper()
+	id, _ := build(t, Options{ClusterUID: cluster}, c)[0].Attributes().Get("k8s.change.id")
+	return id.AsString()
+}
+
+func TestIDSaysTheSameOfTheSame(t *testing.T) {
+	first := watchlist.Change{Resource: pods, Type: watchlist.Snapshot, Origin: watchlist.Initial, Object: pod(), ReadAt: read}
+	again := first
+	again.Resource = &watchlist.Resource{Version: "v1", Plural: "pods", Kind: "Pod", Namespaced: true, LabelSelector: "team=web"}
+	again.Origin = watchlist.Relist
+	again.ReadAt = read.Add(1)
+	again.Snapshot = &watchlist.SnapshotInfo{Epoch: "e7"}
+	again.Object.JSON = "{}"
+	if a, b := idOf(t, "c", first), idOf(t, "c", again); a != b {
+		t.Errorf("the same object at the same version has ids %s and %s", a, b)
+	}
+	// As docs/records.md says how to compute it:
+	// printf 'c\npod-uid\n1042\nSNAPSHOT' | sha256sum | cut -c 1-32
+	if got, want := idOf(t, "c", first), "44f7e86b822ce81eb3e4ced1c72afa5f"; got != want {
+		t.Errorf("id is %s, want %s: ids must not change between releases", got, want)
+	}
+}
+
+func TestIDsDiffer(t *testing.T) {
+	set := func(epoch string) *watchlist.SnapshotInfo { return &watchlist.SnapshotInfo{Epoch: epoch} }
+	withoutUID := func(name string) redact.Object {
+		return redact.Object{Identity: redact.Identity{ResourceVersion: "1", Namespace: "shop", Name: name}}
+	}
+	object := func(t watchlist.Type, o redact.Object) watchlist.Change {
+		return watchlist.Change{Resource: pods, Type: t, Object: o}
+	}
+	changes := map[string]watchlist.Change{
+		"snapshot":           object(watchlist.Snapshot, pod()),
+		"added":              object(watchlist.Added, pod()),
+		"modified":           object(watchlist.Modified, pod()),
+		"deleted":            object(watchlist.Deleted, pod()),
+		"another version":    object(watchlist.Modified, podWith(func(o *redact.Object) { o.ResourceVersion = "1043" })),
+		"another object":     object(watchlist.Modified, podWith(func(o *redact.Object) { o.UID = "pod-uid-2" })),
+		"parts moved":        object(watchlist.Modified, podWith(func(o *redact.Object) { o.UID, o.ResourceVersion = "pod-uid1", "042" })),
+		"without UID":        object(watchlist.Modified, withoutUID("a")),
+		"without UID either": object(watchlist.Modified, withoutUID("b")),
+		"gap":                {Resource: pods, Type: watchlist.Gap, Gap: &watchlist.GapInfo{FromRV: "1", ToRV: "2"}},
+		"another gap":        {Resource: pods, Type: watchlist.Gap, Gap: &watchlist.GapInfo{FromRV: "2", ToRV: "3"}},
+		"gap of nodes":       {Resource: nodes, Type: watchlist.Gap, Gap: &watchlist.GapInfo{FromRV: "1", ToRV: "2"}},
+		"begin":              {Resource: pods, Type: watchlist.SnapshotBegin, Snapshot: set("e7")},
+		"end":                {Resource: pods, Type: watchlist.SnapshotEnd, Snapshot: set("e7")},
+		"another set":        {Resource: pods, Type: watchlist.SnapshotBegin, Snapshot: set("e8")},
+		"set of a selection": {Resource: teamWeb, Type: watchlist.SnapshotBegin, Snapshot: set("e7")},
+	}
+	seen := map[string]string{}
+	for _, cluster := range []string{"", "c", "d"} {
+		for name, c := range changes {
+			id := idOf(t, cluster, c)
+			if other, ok := seen[id]; ok {
+				t.Errorf("%q in cluster %q has the id of %s", name, cluster, other)
+			}
+			seen[id] = name + " in " + cluster
+		}
+	}
+}

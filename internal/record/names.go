@@ -1,0 +1,84 @@
+package record
+
+import "github.com/k8swatchlist/k8swatchlistreceiver/internal/watchlist"
+
+// The event names: a closed set, so that backends can index it. What tells one record from another of
+// the same name is in attributes.
+const (
+	eventObjectSnapshot = "k8s.object.snapshot"
+	eventObjectAdded    = "k8s.object.added"
+	eventObjectModified = "k8s.object.modified"
+	eventObjectDeleted  = "k8s.object.deleted"
+	eventEvent          = "k8s.event"
+	eventGap            = "k8s.watch.gap"
+	eventSnapshotBegin  = "k8s.snapshot.begin"
+	eventSnapshotEnd    = "k8s.snapshot.end"
+)
+
+func eventName(c *watchlist.Change) string {
+	switch {
+	case c.Type == watchlist.Gap:
+		return eventGap
+	case c.Type == watchlist.SnapshotBegin:
+		return eventSnapshotBegin
+	case c.Type == watchlist.SnapshotEnd:
+		return eventSnapshotEnd
+	case isEvents(c.Resource):
+		return eventEvent
+	case c.Type == watchlist.Snapshot:
+		return eventObjectSnapshot
+	case c.Type == watchlist.Added:
+		return eventObjectAdded
+	case c.Type == watchlist.Modified:
+		return eventObjectModified
+	case c.Type == watchlist.Deleted:
+		return eventObjectDeleted
+	}
+	return ""
+}
+
+// isEvents says whether the objects are Kubernetes Events. Both groups serve the same ones.
+func isEvents(r *watchlist.Resource) bool {
+	return r.Plural == "events" && (r.Group == "" || r.Group == "events.k8s.io")
+}
+
+// isOfObject says whether the change is one of an object, not of the stream.
+func isOfObject(t watchlist.Type) bool {
+	return t == watchlist.Snapshot || t == watchlist.Added || t == watchlist.Modified || t == watchlist.Deleted
+}
+
+// typeName is k8s.change.type: the words of a Kubernetes watch, and SNAPSHOT for what is no change.
+// Those of the stream's own records are not emitted; they tell their ids apart.
+func typeName(t watchlist.Type) string {
+	switch t {
+	case watchlist.Snapshot:
+		return "SNAPSHOT"
+	case watchlist.Added:
+		return "ADDED"
+	case watchlist.Modified:
+		return "MODIFIED"
+	case watchlist.Deleted:
+		return "DELETED"
+	case watchlist.Gap:
+		return "GAP"
+	case watchlist.SnapshotBegin:
+		return "SNAPSHOT_BEGIN"
+	case watchlist.SnapshotEnd:
+		return "SNAPSHOT_END"
+	}
+	return ""
+}
+
+func originName(o watchlist.Origin) string {
+	switch o {
+	case watchlist.Initial:
+		return "initial"
+	case watchlist.Live:
+		return "live"
+	case watchlist.Relist:
+		return "relist"
+	case watchlist.Recovered:
+		return "recovered"
+	}
+	return ""
+}

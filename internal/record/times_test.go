@@ -1,0 +1,85 @@
+package record
+
+import (
+	"testing"
+	"time"
+
+	"go.opentelemetry.io/collector/pdata/plog"
+
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/redact"
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/watchlist"
+)
+
+func TestTimestamp(t *testing.T) {
+	future := read.Add(30 * time.Second)
+	selected := &watchlist.Resource{Version: "v1", Plural: "pods", LabelSelector: "team=web"}
+	for _, tt := range []struct {
+		name     string
+		resource *watchlist.Resource
+		of       watchlist.Type
+		times    redact.Times
+		want     time.Time
+	}{
+		{"added", pods, watchlist.Added, redact.Times{Created: created, Updated: updated}, created},
+		{"added by a clock ahead of ours", pods, watchlist.Added, redact.Times{Created: future}, read},
+		{"added, time unknown", pods, watchlist.Added, redact.Times{}, read},
+		{"came into the selection", selected, watchlist.Added, redact.Times{Created: created, Updated: updated}, updated},
+		{"came into the selection, no managedFields", selected, watchlist.Added, redact.Times{Created: created}, created},
+		{"snapshot", pods, watchlist.Snapshot, redact.Times{Created: created, Updated: updated}, updated},
+		{"snapshot without managedFields", pods, watchlist.Snapshot, redact.Times{Created: created}, created},
+		{"snapshot, marked for deletion", pods, watchlist.Snapshot, redact.Times{Created: created, Updated: updated, Deleted: marked}, marked},
+		{"snapshot, time unknown", pods, watchlist.Snapshot, redact.Times{}, read},
+		{"modified", pods, watchlist.Modified, redact.Times{Created: created, Updated: updated}, updated},
+		{"modified without managedFields", pods, watchlist.Modified, redact.Times{Created: created}, read},
+		{"marked for deletion in the future", pods, watchlist.Modified, redact.Times{Created: created, Updated: updated, Deleted: future}, read},
+		{"modified while it waits for a finalizer", pods, watchlist.Modified, redact.Times{Created: created, Updated: marked, Deleted: updated}, marked},
+		{"deleted", pods, watchlist.Deleted, redact.Times{Created: created, Updated: updated, Deleted: marked}, marked},
+		{"deleted before its grace period was over", pods, watchlist.Deleted, redact.Times{Created: created, Updated: updated, Deleted: future}, read},
+		{"deleted without being marked", pods, watchlist.Deleted, redact.Times{Created: created, Updated: updated}, read},
+		{"deleted after its finalizers", pods, watchlist.Deleted, redact.Times{Created: created, Updated: marked, Deleted: updated}, marked},
+		{"event", events, watchlist.Modified, redact.Times{Created: created, Updated: marked, Observed: updated}, updated},
+		{"event, deleted", events2, watchlist.Deleted, redact.Times{Created: created, Observed: updated}, updated},
+		{"event that says nothing of when", events, watchlist.Added, redact.Times{Created: created}, created},
+		{"event, observed by a clock ahead of ours", events, watchlist.Added, redact.Times{Observed: future}, read},
+		{"what observes is no event elsewhere", pods, watchlist.Added, redact.Times{Created: created, Observed: updated}, created},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			record := build(t, Options{}, watchlist.Change{Resource: tt.resource, Type: tt.of, ReadAt: read,
+				Object: redact.Object{Times: tt.times}})[0]
+			if got := record.Timestamp().AsTime(); !got.Equal(tt.want) {
+				t.Errorf("timestamp is %v, want %v", got, tt.want)
+			}
+			if got := record.ObservedTimestamp().AsTime(); !got.Equal(read) {
+				t.Errorf("observed timestamp is %v", got)
+			}
+		})
+	}
+}
+
+func TestNoTimestampWithoutATime(t *testing.T) {
+	record := build(t, Options{}, watchlist.Change{Resource: pods, Type: watchlist.Modified})[0]
+	if record.Timestamp() != 0 || record.ObservedTimestamp() != 0 {
+		t.Errorf("timestamps are %v and %v", record.Timestamp(), record.ObservedTimestamp())
+	}
+}
+
+func TestSeverityOfEvents(t *testing.T) {
+	for eventType, want := range map[string]plog.SeverityNumber{
+		"Normal":  plog.SeverityNumberInfo,
+		"Warning": plog.SeverityNumberWarn,
+		"Alarm":   plog.SeverityNumberInfo,
+		"":        plog.SeverityNumberInfo,
+	} {
+		record := build(t, Options{}, watchlist.Change{Resource: events, Type: watchlist.Added, ReadAt: read,
+			Object: redact.Object{EventType: eventType}})[0]
+		if got := record.SeverityNumber(); got != want {
+			t.Errorf("%q: severity is %v, want %v", eventType, got, want)
+		}
+	}
+	// Only Events have a type.
+	record := build(t, Options{}, watchlist.Change{Resource: knative, Type: watchlist.Added, ReadAt: read,
+		Object: redact.Object{EventType: "Warning"}})[0]
+	if got := record.SeverityNumber(); got != plog.SeverityNumberInfo {
+		t.Errorf("severity of an object is %v", got)
+	}
+}

@@ -1,0 +1,189 @@
+package redact
+
+import (
+	"errors"
+	"io"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/jsonscan"
+)
+
+func decode(t *testing.T, plan *Plan, data string) Object {
+	t.Helper()
+	obj, _, err := plan.Decode([]byte(data))
+	require.NoError(t, err)
+	return obj
+}
+
+func at(t *testing.T, s string) time.Time {
+	t.Helper()
+	parsed, err := time.Parse(time.RFC3339Nano, s)
+	require.NoError(t, err)
+	return parsed.UTC()
+}
+
+func TestDecodeTellsWhatTheObjectIs(t *testing.T) {
+	obj, _, err := pods.Decode(realObject(t, "pod.json"))
+	require.NoError(t, err)
+	obj.JSON = ""
+	assert.Equal(t, Object{
+		Identity:   Identity{UID: "8d2f4a36-9a1c-4f5e-b7f0-3c5b1d2e9a77", ResourceVersion: "184467", Namespace: "shop", Name: "web-7c9d5f8b6d-x2v4k"},
+		APIVersion: "v1",
+		Kind:       "Pod",
+		Generation: 1,
+		Owner:      Owner{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "web-7c9d5f8b6d", UID: "51a3e6c2-77ab-4b1e-8d39-0f6f4f3a2c10"},
+		Times:      Times{Created: at(t, "2026-07-30T09:14:18Z"), Updated: at(t, "2026-07-30T09:14:22Z")},
+	}, obj)
+}
+
+func TestDecodeTellsTheNewestManager(t *testing.T) {
+	obj := decode(t, pods, `{"metadata":{"creationTimestamp":"2026-01-01T00:00:00Z","deletionTimestamp":"2026-01-04T00:00:00Z","managedFields":[
+		{"time":"2026-01-02T00:00:00Z","fieldsV1":{"time":"2027-01-01T00:00:00Z"}},
+		{"time":"2026-01-03T01:00:00+01:00"},{"time":"2026-01-01T00:00:00Z"},{"time":"never"},{"time":7},{},"2028-01-01T00:00:00Z"]},
+		"spec":{"metadata":{"managedFields":[{"time":"2029-01-01T00:00:00Z"}]}}}`)
+	assert.Equal(t, Times{
+		Created: at(t, "2026-01-01T00:00:00Z"), Deleted: at(t, "2026-01-04T00:00:00Z"), Updated: at(t, "2026-01-03T00:00:00Z"),
+	}, obj.Times)
+}
+
+func TestDecodeTellsTheControllingOwner(t *testing.T) {
+	for owners, want := range map[string]string{
+		``:                          "",
+		`{"name":"a"}`:              "a",
+		`{"name":"a"},{"name":"b"}`: "a",
+		`{"name":"a"},{"name":"b","controller":true}`:                     "b",
+		`{"name":"a"},{"controller":true,"name":"b"}`:                     "b",
+		`{"name":"a","controller":false},{"name":"b","controller":true}`:  "b",
+		`{"name":"a","controller":true},{"name":"b","controller":true}`:   "a",
+		`{"name":"a","controller":"true"},{"name":"b","controller":true}`: "b",
+		`"x",{"name":"a"}`: "a",
+	} {
+		obj := decode(t, pods, `{"metadata":{"ownerReferences":[`+owners+`]}}`)
+		assert.Equal(t, want, obj.Owner.Name, owners)
+	}
+}
+
+func TestDecodeTellsTheLastObservationOfEvents(t *testing.T) {
+	times := []string{
+		`"firstTimestamp":"2026-01-01T00:00:01Z"`,
+		`"eventTime":"2026-01-01T00:00:02.000002Z"`,
+		`"lastTimestamp":"2026-01-01T00:00:03Z"`,
+		`"series":{"lastObservedTime":"2026-01-01T00:00:04.5Z"}`,
+	}
+	want := []string{"2026-01-01T00:00:01Z", "2026-01-01T00:00:02.000002Z", "2026-01-01T00:00:03Z", "2026-01-01T00:00:04.5Z"}
+	for _, plan := range []*Plan{NewPlan("", "events"), NewPlan("events.k8s.io", "events")} {
+		for i := range times {
+			obj := decode(t, plan, `{"type":"Warning",`+strings.Join(times[:i+1], ",")+`}`)
+			assert.Equal(t, at(t, want[i]), obj.Times.Observed)
+			assert.Equal(t, "Warning", obj.EventType)
+		}
+	}
+	obj := decode(t, NewPlan("events.k8s.io", "events"), `{"series":null,"deprecatedLastTimestamp":null,"eventTime":null,"deprecatedFirstTimestamp":"2026-01-01T00:00:01Z"}`)
+	assert.Equal(t, at(t, "2026-01-01T00:00:01Z"), obj.Times.Observed)
+
+	obj = decode(t, pods, `{"type":"x",`+times[0]+`}`)
+	assert.Empty(t, obj.EventType, "only Events have it")
+	assert.Zero(t, obj.Times.Observed)
+}
+
+func TestDecodeTakesNothingFromOtherPlaces(t *testing.T) {
+	obj := decode(t, pods, `{"spec":{"kind":"K","metadata":{"name":"n","uid":"u"}},"metadata":{"labels":{"name":"n"},"annotations":{"uid":"u"},"resourceVersion":7},"name":"n"}`)
+	obj.JSON = ""
+	assert.Equal(t, Object{}, obj)
+}
+
+func TestDecodeReadsOneObject(t *testing.T) {
+	data := []byte(` {"kind":"A"} {"kind":"B"}`)
+	obj, n, err := pods.Decode(data)
+	require.NoError(t, err)
+	assert.Equal(t, "A", obj.Kind)
+	obj, n2, err := pods.Decode(data[n:])
+	require.NoError(t, err)
+	assert.Equal(t, "B", obj.Kind)
+	assert.Equal(t, len(data), n+n2)
+}
+
+func TestDecodeRefusesWhatIsNoObject(t *testing.T) {
+	for _, data := range []string{`[]`, `"secret"`, `1`, `null`, `x`, `}`, `,{}`, `{"a":1]`, `{"a":tru}`, `{"a":01}`, "{\"a\":\"\n\"}", `{"a":"\q"}`, `{"a" "b"}`, `{"a":1,}`, `{"a":[1,]}`, `{"a":[,1]}`, `{"a":-}`} {
+		_, _, err := pods.Decode([]byte(data))
+		require.Error(t, err, data)
+		assert.False(t, errors.Is(err, io.ErrUnexpectedEOF), data)
+		assert.Regexp(t, `^cannot decode object: [a-z ]+ at offset \d+$`, err.Error())
+	}
+	for _, data := range []string{``, ` `, `{`, `{"a`, `{"a"`, `{"a":`, `{"a":1`, `{"a":1,`, `{"a":[`, `{"a":[1,`, `{"metadata":{"managedFields":[`} {
+		_, _, err := pods.Decode([]byte(data))
+		require.ErrorIs(t, err, io.ErrUnexpectedEOF, data)
+	}
+}
+
+func TestDecodeNestsAsDeepAsEncodingJSON(t *testing.T) {
+	nested := func(depth int, open, end string) []byte {
+		return []byte(strings.Repeat(open, depth) + "1" + strings.Repeat(end, depth))
+	}
+	for _, depth := range []int{jsonscan.MaxDepth, jsonscan.MaxDepth + 1, 20 * jsonscan.MaxDepth} {
+		for _, data := range [][]byte{
+			nested(depth, `{"a":`, `}`),
+			append(append([]byte(`{"a":`), nested(depth-1, `[`, `]`)...), '}'),
+			append(append([]byte(`{"metadata":{"managedFields":`), nested(depth-2, `[`, `]`)...), '}', '}'),
+		} {
+			_, _, err := pods.Decode(data)
+			if depth == jsonscan.MaxDepth {
+				require.NoError(t, err)
+			} else {
+				require.ErrorIs(t, err, jsonscan.ErrTooDeep)
+			}
+		}
+	}
+}
+
+// The time that an object takes does not explode, whatever it is made of.
+func TestDecodeOfHostileObjectsIsLinear(t *testing.T) {
+	for name, data := range map[string]string{
+		"Secrets in Secrets":             strings.Repeat(`{"data":{"a":"b"},"x":`, 9000) + `1` + strings.Repeat(`,"kind":"Secret"}`, 9000),
+		"Secrets in the data of Secrets": strings.Repeat(`{"data":`, 9000) + `1` + strings.Repeat(`,"kind":"Secret"}`, 9000),
+		"Secrets beside Secrets":         `{"a":[` + strings.Repeat(`{"data":{"a":"b"},"kind":"Secret"},`, 20_000) + `1]}`,
+		"white space":                    `{"a":[` + strings.Repeat("1 , ", 200_000) + `1]}`,
+		"metadata in metadata":           strings.Repeat(`{"metadata":`, 9000) + `1` + strings.Repeat(`,"managedFields":[1,2]}`, 9000),
+		"environments in environments":   strings.Repeat(`{"containers":[{"env":[`, 1900) + `1` + strings.Repeat(`]}]}`, 1900),
+		"bytes that are not UTF-8":       `{"a":"` + strings.Repeat("\xff", 500_000) + `"}`,
+	} {
+		start := time.Now()
+		obj := decode(t, pods, data)
+		assert.Less(t, time.Since(start), 5*time.Second, name)
+		assert.True(t, jsonscan.Valid(obj.JSON), name)
+	}
+}
+
+func TestDecodeAllocatesTheJSONAndNothingElse(t *testing.T) {
+	if raceEnabled {
+		t.Skip("the race detector makes the pool forget")
+	}
+	for _, o := range benchmarkObjects[:5] {
+		data, plan := realObject(t, o.file), NewPlan(o.group, o.resource)
+		assert.LessOrEqual(t, testing.AllocsPerRun(200, func() { _, _, _ = plan.Decode(data) }), 1.0, o.file)
+		assert.LessOrEqual(t, testing.AllocsPerRun(200, func() { _, _ = plan.Identify(data) }), 1.0, o.file)
+		assert.Zero(t, testing.AllocsPerRun(200, func() { _, _ = plan.IdentifyBytes(data) }), o.file)
+	}
+}
+
+func TestPlanIsSafeForConcurrentUse(t *testing.T) {
+	plan, data := NewPlan("", "pods"), realObject(t, "pod.json")
+	want := decode(t, plan, string(data))
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			for range 200 {
+				if obj, _, err := plan.Decode(data); err != nil || obj != want {
+					t.Errorf("got %v", err)
+				}
+			}
+		})
+	}
+	all.Wait()
+}

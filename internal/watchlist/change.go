@@ -1,0 +1,83 @@
+package watchlist
+
+import (
+	"time"
+
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/redact"
+)
+
+// Resource names what one reader reads: a served resource and the scope of the requests.
+type Resource struct {
+	Group         string
+	Version       string
+	Plural        string
+	Kind          string
+	Namespaced    bool
+	Namespace     string // "" reads all namespaces (and cluster-scoped resources)
+	LabelSelector string
+	FieldSelector string
+}
+
+// APIVersion is the resource's apiVersion as objects carry it.
+func (r Resource) APIVersion() string {
+	if r.Group == "" {
+		return r.Version
+	}
+	return r.Group + "/" + r.Version
+}
+
+// Type says what happened to the object, or what the record tells of the stream.
+type Type uint8
+
+const (
+	Snapshot      Type = iota + 1 // the object exists, seen in a snapshot; no change is claimed
+	Added                         // the object came to be
+	Modified                      // the object changed
+	Deleted                       // the object is gone
+	Gap                           // the server could not deliver some history
+	SnapshotBegin                 // a set of Snapshot changes follows
+	SnapshotEnd                   // that set is complete
+)
+
+// Origin says how a change was learned.
+type Origin uint8
+
+const (
+	Initial   Origin = iota + 1 // from the first snapshot of the resource
+	Live                        // from a watch event
+	Relist                      // from a periodic relist
+	Recovered                   // from comparing a snapshot with the inventory
+)
+
+// Change is one thing to tell the next consumer. Its object is redacted already.
+type Change struct {
+	Resource *Resource
+	Type     Type
+	Origin   Origin
+	// Inferred marks a deletion that no watch event told of: the object was missing from a snapshot.
+	// Only the identity of such an object is known, and its ResourceVersion is that of the snapshot.
+	Inferred bool
+	Object   redact.Object
+	ReadAt   time.Time
+	Gap      *GapInfo      // of Gap only
+	Snapshot *SnapshotInfo // of SnapshotBegin, SnapshotEnd and of Snapshot changes between them
+}
+
+// GapInfo tells of history that could not be read: changes after From and up to To came out only as net
+// differences.
+type GapInfo struct {
+	Reason   string // why: expired, undecodable, history_reset, …
+	FromRV   string
+	ToRV     string
+	From, To time.Time // when the reader last knew everything, and when it did again
+	Added    int
+	Modified int
+	Deleted  int
+}
+
+// SnapshotInfo frames a set of Snapshot changes, so that a backend can prove it complete.
+type SnapshotInfo struct {
+	Epoch           string // unique to the set
+	ResourceVersion string // of the snapshot; known at SnapshotEnd only
+	Objects         int    // Snapshot changes emitted in the set; known at SnapshotEnd only
+}

@@ -1,0 +1,125 @@
+package watchlist
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Ends of a stream that no server told of.
+var (
+	errQueueFull   = errors.New("queue is full")
+	errSilent      = errors.New("nothing came for too long, not even a bookmark")
+	errNoEndMarker = errors.New("server sent no end of the initial events")
+	errIncomplete  = errors.New("server ended the watch before the end of the initial events")
+	errStale       = errors.New("snapshot is older than what was read already")
+	errUndecodable = errors.New("cannot decode a watch event")
+	errRelistDue   = errors.New("a fresh snapshot has to be compared")
+	errPollDue     = errors.New("next snapshot of a resource that cannot be watched is due")
+	errNoVersion   = errors.New("snapshot came without a resourceVersion")
+)
+
+// statusCode returns the HTTP status that err stands for, be it the response's or an ERROR event's, or 0.
+func statusCode(err error) int32 {
+	var status apierrors.APIStatus
+	if errors.As(err, &status) {
+		return status.Status().Code
+	}
+	return 0
+}
+
+// isExpired: the server has no history back to the version asked for. kube-apiserver says so inside an
+// HTTP 200, others with the response's own status.
+// https://kubernetes.io/docs/reference/using-api/api-concepts/#410-gone-responses
+func isExpired(err error) bool {
+	return apierrors.IsResourceExpired(err) || apierrors.IsGone(err) || statusCode(err) == http.StatusGone
+}
+
+// isVersionTooLarge: the server has not come as far as the version asked for. It lags behind, or its history
+// was set back.
+func isVersionTooLarge(err error) bool {
+	if !apierrors.IsTimeout(err) {
+		return false
+	}
+	// Servers before 1.19 gave no cause.
+	return apierrors.HasStatusCause(err, metav1.CauseTypeResourceVersionTooLarge) ||
+		strings.Contains(err.Error(), "Too large resource version")
+}
+
+func isForbidden(err error) bool    { return statusCode(err) == http.StatusForbidden }
+func isUnauthorized(err error) bool { return statusCode(err) == http.StatusUnauthorized }
+func isNotFound(err error) bool     { return statusCode(err) == http.StatusNotFound }
+
+// isWatchUnsupported: the resource can be listed but not watched.
+func isWatchUnsupported(err error) bool { return statusCode(err) == http.StatusMethodNotAllowed }
+
+// isRefused: the server will never answer this request, whenever it is asked.
+func isRefused(err error) bool {
+	code := statusCode(err)
+	return code == http.StatusBadRequest || code == http.StatusNotAcceptable
+}
+
+// isInvalid: the server does not know what was asked of it; of a request for initial events that they are
+// not supported.
+func isInvalid(err error) bool { return statusCode(err) == http.StatusUnprocessableEntity }
+
+func isInternal(err error) bool { return statusCode(err) == http.StatusInternalServerError }
+
+func isThrottled(err error) bool {
+	code := statusCode(err)
+	return code == http.StatusTooManyRequests || code == http.StatusServiceUnavailable
+}
+
+// retryAfter is how long the server asks to be left alone.
+func retryAfter(err error) time.Duration {
+	seconds, ok := apierrors.SuggestsClientDelay(err)
+	if !ok {
+		return 0
+	}
+	return time.Duration(seconds) * time.Second
+}
+
+// isCleanEnd: the server ended the response in good order. Its time was up, it closed a slow watcher, or it
+// is going down; these cannot be told apart.
+func isCleanEnd(err error) bool { return errors.Is(err, io.EOF) }
+
+// endReason names why a stream ended, for a metric: a small closed set.
+func endReason(err error) string {
+	switch {
+	case errors.Is(err, context.Canceled):
+		return "shutdown"
+	case errors.Is(err, errQueueFull):
+		return "queue_full"
+	case errors.Is(err, errSilent):
+		return "silent"
+	case errors.Is(err, errNoEndMarker), errors.Is(err, errIncomplete):
+		return "incomplete"
+	case errors.Is(err, errStale):
+		return "stale"
+	case errors.Is(err, errRelistDue), errors.Is(err, errPollDue):
+		return "relist"
+	case errors.Is(err, errUndecodable), errors.Is(err, errFrameTooLarge):
+		return "undecodable"
+	case isExpired(err):
+		return "expired"
+	case isVersionTooLarge(err):
+		return "version_too_large"
+	case isForbidden(err), isUnauthorized(err):
+		return "forbidden"
+	case isNotFound(err):
+		return "not_found"
+	case isThrottled(err):
+		return "throttled"
+	case statusCode(err) != 0:
+		return "server_error"
+	case isCleanEnd(err):
+		return "closed"
+	}
+	return "connection"
+}

@@ -1,0 +1,94 @@
+package watchlist
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+)
+
+// frame is one watch event as it came: its type, and the bytes of its object. It is valid until the next
+// frame is taken from the stream.
+type frame struct {
+	event  watch.EventType
+	object []byte
+}
+
+const (
+	framePrefix  = `{"type":"`
+	frameObject  = `","object":`
+	frameSuffix  = '}'
+	eventTypeMax = 16
+)
+
+// parseFrame takes a line of a watch response apart without looking into the object. kube-apiserver always
+// writes type before object and no white space; for any other order the standard decoder is asked.
+func parseFrame(line []byte) (frame, error) {
+	line = bytes.TrimRight(line, "\r\n \t")
+	if rest, ok := bytes.CutPrefix(line, []byte(framePrefix)); ok {
+		end := bytes.IndexByte(rest[:min(len(rest), eventTypeMax)], '"')
+		if end > 0 {
+			object, ok := bytes.CutPrefix(rest[end:], []byte(frameObject))
+			if ok && len(object) > 1 && object[0] == '{' && object[len(object)-1] == frameSuffix {
+				return frame{event: eventType(rest[:end]), object: object[:len(object)-1]}, nil
+			}
+		}
+	}
+	return parseUnusualFrame(line)
+}
+
+// eventType avoids an allocation for the types that exist.
+func eventType(b []byte) watch.EventType {
+	for _, known := range [...]watch.EventType{watch.Added, watch.Modified, watch.Deleted, watch.Bookmark, watch.Error} {
+		if string(b) == string(known) {
+			return known
+		}
+	}
+	return watch.EventType(b)
+}
+
+var errNotAFrame = errors.New("not a watch event")
+
+func parseUnusualFrame(line []byte) (frame, error) {
+	var raw struct {
+		Type   watch.EventType `json:"type"`
+		Object json.RawMessage `json:"object"`
+	}
+	// The decoder's own error may quote the input, which is not redacted.
+	if json.Unmarshal(line, &raw) != nil || raw.Type == "" || len(raw.Object) == 0 || raw.Object[0] != '{' {
+		return frame{}, errNotAFrame
+	}
+	return frame{event: raw.Type, object: raw.Object}, nil
+}
+
+// bookmark is what a BOOKMARK frame tells.
+type bookmark struct {
+	rv              version
+	endsInitialList bool
+}
+
+func parseBookmark(object []byte) (bookmark, error) {
+	var partial metav1.PartialObjectMetadata
+	if err := json.Unmarshal(object, &partial); err != nil {
+		return bookmark{}, errNotAFrame
+	}
+	return bookmark{
+		rv:              parseVersion(partial.ResourceVersion),
+		endsInitialList: partial.Annotations[metav1.InitialEventsAnnotationKey] == "true",
+	}, nil
+}
+
+// statusError turns the object of an ERROR frame into the error that it stands for.
+func statusError(object []byte) error {
+	var status metav1.Status
+	if err := json.Unmarshal(object, &status); err != nil || (status.Code == 0 && status.Reason == "" && status.Message == "") {
+		return fmt.Errorf("server ended the watch: %w", errErrorWithoutStatus)
+	}
+	return fmt.Errorf("server ended the watch: %w", &apierrors.StatusError{ErrStatus: status})
+}
+
+var errErrorWithoutStatus = errors.New("error event without a status")

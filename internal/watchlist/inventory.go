@@ -1,0 +1,226 @@
+package watchlist
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"sort"
+
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/redact"
+)
+
+// objectKey is the UID of an object as 16 bytes, so that a map of them holds no pointers and the garbage
+// collector need not look into it.
+type objectKey [16]byte
+
+// keyOf returns the key of an object. UIDs are UUIDs; what is not (or is missing, as with some aggregated
+// APIs) is hashed, a missing one by namespace and name.
+func keyOf(id redact.Identity) (key objectKey) {
+	if parseUUID(id.UID, &key) {
+		return key
+	}
+	seed := "uid\x00" + id.UID
+	if id.UID == "" {
+		seed = "name\x00" + id.Namespace + "\x00" + id.Name
+	}
+	sum := sha256.Sum256([]byte(seed))
+	copy(key[:], sum[:])
+	return key
+}
+
+func parseUUID(s string, into *objectKey) bool {
+	if len(s) != 36 || s[8] != '-' || s[13] != '-' || s[18] != '-' || s[23] != '-' {
+		return false
+	}
+	at := 0
+	for i := 0; i < len(s); i++ {
+		if i == 8 || i == 13 || i == 18 || i == 23 {
+			continue
+		}
+		high, ok := lowerHex(s[i])
+		if !ok {
+			return false
+		}
+		i++
+		low, ok := lowerHex(s[i])
+		if !ok {
+			return false
+		}
+		into[at] = high<<4 | low
+		at++
+	}
+	return true
+}
+
+// lowerHex knows lower case only: a UID in capitals must come out of the inventory as it went in.
+func lowerHex(c byte) (byte, bool) {
+	switch {
+	case '0' <= c && c <= '9':
+		return c - '0', true
+	case 'a' <= c && c <= 'f':
+		return c - 'a' + 10, true
+	}
+	return 0, false
+}
+
+func (k objectKey) uuid() string {
+	var out [36]byte
+	hex.Encode(out[0:8], k[0:4])
+	out[8] = '-'
+	hex.Encode(out[9:13], k[4:6])
+	out[13] = '-'
+	hex.Encode(out[14:18], k[6:8])
+	out[18] = '-'
+	hex.Encode(out[19:23], k[8:10])
+	out[23] = '-'
+	hex.Encode(out[24:36], k[10:16])
+	return string(out[:])
+}
+
+// inventory knows of every object that has been emitted and not deleted: which version went out last, and
+// what it is called, so that a deletion that was missed can be told by name. It never holds the object.
+type inventory struct {
+	entries map[objectKey]entry
+	names   nameArena
+	pass    uint16
+
+	// What does not fit an entry: UIDs that are not UUIDs and versions that are not uint64.
+	oddUIDs     map[objectKey]string
+	oddVersions map[objectKey]string
+}
+
+type entry struct {
+	rv   uint64 // 0: in oddVersions
+	name nameRef
+	pass uint16 // the last snapshot in which the object was seen
+}
+
+func newInventory() *inventory {
+	return &inventory{
+		entries:     make(map[objectKey]entry),
+		oddUIDs:     make(map[objectKey]string),
+		oddVersions: make(map[objectKey]string),
+	}
+}
+
+func (inv *inventory) len() int { return len(inv.entries) }
+
+// get returns the version that was emitted last.
+func (inv *inventory) get(key objectKey) (version, bool) {
+	e, ok := inv.entries[key]
+	if !ok {
+		return version{}, false
+	}
+	return inv.versionOf(key, e), true
+}
+
+func (inv *inventory) versionOf(key objectKey, e entry) version {
+	if e.rv == 0 {
+		return parseVersion(inv.oddVersions[key])
+	}
+	return version{number: e.rv}
+}
+
+// put remembers that rv of the object was emitted. An object that is new counts as seen in the snapshot
+// under way, one that is known keeps its mark.
+func (inv *inventory) put(key objectKey, id redact.Identity, rv version) {
+	e, known := inv.entries[key]
+	if !known {
+		e.pass = inv.pass
+		e.name = inv.names.add(id.Namespace, id.Name)
+		if !parseUUID(id.UID, new(objectKey)) {
+			inv.oddUIDs[key] = id.UID
+		}
+	}
+	if rv.text != "" {
+		inv.oddVersions[key] = rv.text
+	} else if len(inv.oddVersions) > 0 {
+		delete(inv.oddVersions, key)
+	}
+	e.rv = rv.number
+	inv.entries[key] = e
+}
+
+func (inv *inventory) remove(key objectKey) {
+	e, ok := inv.entries[key]
+	if !ok {
+		return
+	}
+	delete(inv.entries, key)
+	delete(inv.oddUIDs, key)
+	delete(inv.oddVersions, key)
+	if inv.names.remove(e.name) {
+		inv.compactNames()
+	}
+}
+
+func (inv *inventory) compactNames() {
+	var fresh nameArena
+	for key, e := range inv.entries {
+		e.name = fresh.add(inv.names.get(e.name))
+		inv.entries[key] = e
+	}
+	inv.names = fresh
+}
+
+// beginPass starts a snapshot: from now on no known object has been seen in it.
+func (inv *inventory) beginPass() { inv.pass++ }
+
+// mark says that the snapshot under way holds the object; unmark takes that back.
+func (inv *inventory) mark(key objectKey)   { inv.setPass(key, inv.pass) }
+func (inv *inventory) unmark(key objectKey) { inv.setPass(key, inv.pass-1) }
+
+func (inv *inventory) setPass(key objectKey, pass uint16) {
+	if e, ok := inv.entries[key]; ok && e.pass != pass {
+		e.pass = pass
+		inv.entries[key] = e
+	}
+}
+
+// unseen returns the objects that the snapshot under way lacks, in order of namespace and name.
+func (inv *inventory) unseen() []objectKey {
+	var keys []objectKey
+	for key, e := range inv.entries {
+		if e.pass != inv.pass {
+			keys = append(keys, key)
+		}
+	}
+	inv.sortByName(keys)
+	return keys
+}
+
+// all returns every object in order of namespace and name.
+func (inv *inventory) all() []objectKey {
+	keys := make([]objectKey, 0, len(inv.entries))
+	for key := range inv.entries {
+		keys = append(keys, key)
+	}
+	inv.sortByName(keys)
+	return keys
+}
+
+func (inv *inventory) sortByName(keys []objectKey) {
+	sort.Slice(keys, func(i, j int) bool {
+		namespaceI, nameI := inv.names.get(inv.entries[keys[i]].name)
+		namespaceJ, nameJ := inv.names.get(inv.entries[keys[j]].name)
+		if namespaceI != namespaceJ {
+			return namespaceI < namespaceJ
+		}
+		return nameI < nameJ
+	})
+}
+
+// identity is all that is known of an object: its UID, names and the version emitted last.
+func (inv *inventory) identity(key objectKey) redact.Identity {
+	e, ok := inv.entries[key]
+	if !ok {
+		return redact.Identity{}
+	}
+	id := redact.Identity{ResourceVersion: inv.versionOf(key, e).String()}
+	id.Namespace, id.Name = inv.names.get(e.name)
+	if odd, ok := inv.oddUIDs[key]; ok {
+		id.UID = odd
+	} else {
+		id.UID = key.uuid()
+	}
+	return id
+}

@@ -1,0 +1,176 @@
+package watchlist
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// listPageItems is what client-go's pager uses too: small enough for any server, large enough to be few requests.
+const listPageItems = 500
+
+// snapshotLister opens snapshots from servers without WatchList. It lists page by page and writes each item
+// as the watch event that WatchList would have sent, the list's resourceVersion as the end marker, and then
+// ends. What reads a snapshot need not know which of the two it reads.
+type snapshotLister struct {
+	pages Opener
+}
+
+func (l snapshotLister) Open(ctx context.Context, req Request) (io.ReadCloser, error) {
+	// No resourceVersion: a consistent read, and the only one that may be paged on every server.
+	// https://kubernetes.io/docs/reference/using-api/api-concepts/#semantics-for-get-and-list
+	s := &listedSnapshot{
+		ctx:   ctx,
+		pages: l.pages,
+		req:   Request{Resource: req.Resource, List: true, Limit: listPageItems, FreshConnection: req.FreshConnection},
+	}
+	if err := s.openPage(); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// listedSnapshot decodes the pages of a LIST item by item as it is read.
+type listedSnapshot struct {
+	ctx   context.Context
+	pages Opener
+	req   Request
+
+	body    io.ReadCloser // of the page under way; nil after the last one
+	decoder *json.Decoder
+	inItems bool
+	meta    metav1.ListMeta
+	item    json.RawMessage
+	out     bytes.Buffer // frames not yet read
+}
+
+func (s *listedSnapshot) Close() error {
+	if s.body == nil {
+		return nil
+	}
+	err := s.body.Close()
+	s.body = nil
+	return err
+}
+
+func (s *listedSnapshot) Read(p []byte) (int, error) {
+	for s.out.Len() == 0 {
+		if s.body == nil {
+			return 0, io.EOF
+		}
+		if err := s.step(); err != nil {
+			return 0, fmt.Errorf("cannot read a page of the list of %s: %w", s.req.Resource.Plural, err)
+		}
+	}
+	return s.out.Read(p)
+}
+
+func (s *listedSnapshot) openPage() error {
+	body, err := s.pages.Open(s.ctx, s.req)
+	if err != nil {
+		return err
+	}
+	s.body, s.decoder, s.inItems, s.meta = body, json.NewDecoder(body), false, metav1.ListMeta{}
+	return s.expect(json.Delim('{'))
+}
+
+// step reads on until there is a frame to give or the page ends.
+func (s *listedSnapshot) step() error {
+	if s.inItems {
+		if s.decoder.More() {
+			return s.readItem()
+		}
+		s.inItems = false
+		return s.expect(json.Delim(']'))
+	}
+	if !s.decoder.More() {
+		if err := s.expect(json.Delim('}')); err != nil {
+			return err
+		}
+		return s.endPage()
+	}
+	token, err := s.decoder.Token()
+	if err != nil {
+		return decodeError(err)
+	}
+	switch token {
+	case "metadata":
+		return decodeError(s.decoder.Decode(&s.meta))
+	case "items":
+		// An empty list may be null.
+		token, err := s.decoder.Token()
+		if err == nil && token != nil && token != json.Delim('[') {
+			return errNotAList
+		}
+		s.inItems = token == json.Delim('[')
+		return decodeError(err)
+	default:
+		return decodeError(s.decoder.Decode(&s.item))
+	}
+}
+
+func (s *listedSnapshot) readItem() error {
+	s.item = s.item[:0]
+	if err := s.decoder.Decode(&s.item); err != nil {
+		return decodeError(err)
+	}
+	s.out.WriteString(`{"type":"ADDED","object":`)
+	// A frame is a line, and a list may be printed over many.
+	if err := json.Compact(&s.out, s.item); err != nil {
+		return decodeError(err)
+	}
+	s.out.WriteString("}\n")
+	return nil
+}
+
+// endPage goes on to the next page or, after the last one, writes the end marker.
+func (s *listedSnapshot) endPage() error {
+	if err := s.Close(); err != nil {
+		return err
+	}
+	if s.meta.Continue != "" {
+		s.req.Continue = s.meta.Continue
+		return s.openPage()
+	}
+	marker, err := json.Marshal(metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
+		ResourceVersion: s.meta.ResourceVersion,
+		Annotations:     map[string]string{metav1.InitialEventsAnnotationKey: "true"},
+	}})
+	if err != nil {
+		return err
+	}
+	s.out.WriteString(`{"type":"BOOKMARK","object":`)
+	s.out.Write(marker)
+	s.out.WriteString("}\n")
+	return nil
+}
+
+func (s *listedSnapshot) expect(want json.Delim) error {
+	token, err := s.decoder.Token()
+	if err == nil && token != want {
+		return errNotAList
+	}
+	return decodeError(err)
+}
+
+var errNotAList = errors.New("not a Kubernetes list")
+
+// decodeError drops what the decoder says of the input, which is not redacted.
+func decodeError(err error) error {
+	var syntax *json.SyntaxError
+	var mismatch *json.UnmarshalTypeError
+	switch {
+	case errors.As(err, &syntax):
+		return fmt.Errorf("%w: bad JSON at byte %d", errNotAList, syntax.Offset)
+	case errors.As(err, &mismatch):
+		return fmt.Errorf("%w: unexpected type at byte %d", errNotAList, mismatch.Offset)
+	case errors.Is(err, io.EOF):
+		return io.ErrUnexpectedEOF
+	}
+	return err
+}

@@ -1,0 +1,101 @@
+package watchlist
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/watch"
+)
+
+// liveFrame handles one frame of the live stream. The position and the inventory move after the change has
+// been handed over, so that whatever goes wrong here is read again and nothing is lost.
+func (r *Reader) liveFrame(ctx context.Context, line []byte, onDeletion func(objectKey, version)) error {
+	f, err := parseFrame(line)
+	if err != nil {
+		r.Observer.FrameUndecodable()
+		return r.badFrame(err)
+	}
+	switch f.event {
+	case watch.Added:
+		return r.liveObject(ctx, f, Added, onDeletion)
+	case watch.Modified:
+		return r.liveObject(ctx, f, Modified, onDeletion)
+	case watch.Deleted:
+		return r.liveObject(ctx, f, Deleted, onDeletion)
+	case watch.Bookmark:
+		if mark, err := parseBookmark(f.object); err == nil {
+			if !mark.endsInitialList {
+				r.sawBookmark, r.withoutMarks = true, false
+			}
+			r.position.close(mark.rv)
+			r.lastKnown = r.Now()
+		}
+		return nil
+	case watch.Error:
+		return statusError(f.object)
+	}
+	r.Observer.FrameUndecodable()
+	return r.badFrame(fmt.Errorf("unknown watch event type %q", f.event))
+}
+
+func (r *Reader) liveObject(ctx context.Context, f frame, t Type, onDeletion func(objectKey, version)) error {
+	obj, err := r.decode(f.object, r.badFrames > 0 && r.badFrameAfter == r.position.rv)
+	if err != nil {
+		return r.badFrame(err)
+	}
+	key, rv := keyOf(obj.Identity), parseVersion(obj.ResourceVersion)
+	if r.isRepeated(key, rv, t) {
+		r.Observer.DuplicateDropped()
+		return nil
+	}
+	if err := r.emit(ctx, Change{Type: t, Origin: Live, Object: obj}, liveEmitPatience); err != nil {
+		return err
+	}
+	if t == Deleted {
+		r.forget(key)
+		onDeletion(key, rv)
+	} else {
+		r.remember(key, obj.Identity, rv)
+	}
+	r.position.advance(rv, key)
+	r.lastKnown = r.Now()
+	if len(r.deletedAhead) > 0 {
+		r.trimDeletedAhead()
+	}
+	return nil
+}
+
+// isRepeated says that the event went out already: from a stream before this one, from the one beside it, or
+// from a snapshot that was ahead of the position.
+func (r *Reader) isRepeated(key objectKey, rv version, t Type) bool {
+	if rv.none() {
+		return false
+	}
+	if r.position.covers(rv, key) {
+		return true
+	}
+	if gone, ok := r.deletedAhead[key]; ok && !gone.before(rv) {
+		return true
+	}
+	known, ok := r.inventory.get(key)
+	return ok && t != Deleted && (known == rv || rv.before(known))
+}
+
+// trimDeletedAhead drops what the position has come past.
+func (r *Reader) trimDeletedAhead() {
+	for key, rv := range r.deletedAhead {
+		if rv.before(r.position.rv) {
+			delete(r.deletedAhead, key)
+		}
+	}
+}
+
+// badFrame notes that the event after the position cannot be decoded.
+func (r *Reader) badFrame(cause error) error {
+	if r.badFrameAfter != r.position.rv {
+		r.badFrames = 0
+	}
+	r.badFrames++
+	r.badFrameAfter = r.position.rv
+	return fmt.Errorf("%w: %w", errUndecodable, cause)
+}

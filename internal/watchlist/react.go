@@ -1,0 +1,207 @@
+package watchlist
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"time"
+)
+
+// react decides what follows from the end of a stream: whether the history since the position is still to be
+// had or a snapshot has to make up for it, and how long to wait before. The cases are those that a real API
+// server, and what stands in front of one, can produce.
+func (r *Reader) react(ctx context.Context, end ending) {
+	r.Observer.StreamEnded(endReason(end.err))
+	if end.lived >= steadyLife {
+		r.backoff.Reset()
+		r.strange = 0
+	}
+	err := end.err
+	switch {
+	case errors.Is(err, errPollDue), errors.Is(err, errRelistDue):
+		r.loseHistory("relist", false)
+		return
+
+	case errors.Is(err, errQueueFull):
+		r.Observer.Paused()
+		r.setState(Paused, nil)
+		_ = r.Emitter.WaitForRoom(ctx) // its only error is that ctx has ended
+		return
+
+	case isForbidden(err), isUnauthorized(err):
+		// Rights that were lost say nothing of the objects: the inventory stays.
+		r.setState(Forbidden, err)
+		r.wait(ctx, r.slow.NextBackOff())
+		return
+
+	case isNotFound(err):
+		r.awaitServed(ctx, err)
+		return
+
+	case isExpired(err) && !end.snapshot:
+		// An API server that restarts, or a CRD that is edited, forgets its history; nothing is wrong.
+		r.loseHistory("expired", true)
+		if time.Since(r.lastSnapshot) < steadyLife && end.lived < steadyLife {
+			r.wait(ctx, r.backoff.NextBackOff())
+		}
+		return
+
+	case isExpired(err) && !r.lists():
+		// kube-apiserver takes any version for a snapshot, but not every server does.
+		r.anyVersion = true
+
+	case isVersionTooLarge(err), errors.Is(err, errStale):
+		r.awaitHistory(ctx, err)
+		return
+
+	case end.snapshot && !r.lists() && r.hasNoWatchList(err):
+		r.listUntil = time.Now().Add(listMemory)
+		r.incomplete, r.internal = 0, 0
+		r.Logger.Info("server does not stream the initial state of resource, listing it instead",
+			resourceFields(&r.Resource, err)...)
+		return
+
+	case isWatchUnsupported(err) && !r.pollOnly:
+		r.pollOnly = true
+		r.listUntil = time.Now().Add(listMemory)
+		r.Logger.Warn("server does not let resource be watched, listing it at intervals instead",
+			resourceFields(&r.Resource, err)...)
+		return
+
+	case isRefused(err), isInvalid(err), isWatchUnsupported(err):
+		r.setState(Refused, err)
+		r.wait(ctx, spread(parkInterval))
+		return
+
+	case errors.Is(err, errSilent):
+		// The stream may hang, on this connection or at this API server. If a watch that was resumed
+		// never says anything, the position may also lie in the future of a server that was set back:
+		// it is then accepted and stays silent for ever.
+		r.freshNext = true
+		if end.frames == 0 {
+			r.loseHistory("silent", false)
+			r.withoutMarks = !r.sawBookmark
+		}
+		return
+
+	case errors.Is(err, errUndecodable), errors.Is(err, errFrameTooLarge):
+		if end.snapshot {
+			r.badSnapshots++
+		} else if r.badFrames > 1 {
+			r.loseHistory("undecodable", true)
+		}
+
+	case isCleanEnd(err) && !end.snapshot:
+		r.reactToCleanEnd(ctx, end)
+		return
+
+	case statusCode(err) != 0 && end.opened && !end.snapshot:
+		if r.strange++; r.strange >= maxStrangeErrors {
+			r.strange = 0
+			r.loseHistory("server_error", false)
+		}
+	}
+	if !end.opened {
+		r.setState(Unreachable, err)
+	}
+	r.wait(ctx, max(r.backoff.NextBackOff(), retryAfter(err)))
+}
+
+// reactToCleanEnd: time was up, the server goes down, or it found this watcher too slow.
+func (r *Reader) reactToCleanEnd(ctx context.Context, end ending) {
+	if end.frames == 0 && end.lived < shortLife {
+		// Some platforms end a watch from an expired version at once and without a word.
+		// https://github.com/kubernetes/kubernetes/issues/104171
+		if r.shortEmpty++; r.shortEmpty >= maxShortEmptyStreams {
+			r.shortEmpty = 0
+			r.loseHistory("closed_repeatedly", false)
+		}
+	} else {
+		r.shortEmpty = 0
+	}
+	if end.frames == 0 && end.lived >= shortLife && r.withoutMarks {
+		// Without bookmarks a watch that is set in the future cannot be told from a quiet one.
+		r.loseHistory("unverified", false)
+	}
+	if end.lived >= steadyLife {
+		r.wait(ctx, time.Duration(rand.Int64N(int64(time.Second))))
+		return
+	}
+	r.wait(ctx, r.backoff.NextBackOff())
+}
+
+// hasNoWatchList says that err, met before the end marker, means that no snapshot can be streamed here.
+func (r *Reader) hasNoWatchList(err error) bool {
+	switch {
+	case isInvalid(err):
+		return true
+	case errors.Is(err, errNoEndMarker) && !r.sawEndMarker:
+		return true
+	case errors.Is(err, errNoEndMarker), errors.Is(err, errIncomplete):
+		// A server that can do it may still fail at it for a while.
+		r.incomplete++
+		return r.incomplete >= maxIncompleteSnapshots
+	case isInternal(err):
+		r.internal++
+		return r.internal >= maxInternalErrors
+	}
+	return false
+}
+
+// awaitHistory: the server has not come as far as the position. Another one may be ahead, so it gets a
+// minute; then its history was set back, as when etcd is restored from a backup.
+func (r *Reader) awaitHistory(ctx context.Context, err error) {
+	if r.lagSince.IsZero() {
+		r.lagSince = time.Now()
+	}
+	r.loseHistory("silent", false)
+	if time.Since(r.lagSince) >= lagPatience {
+		r.lagSince = time.Time{}
+		r.historyReset = true
+		if r.lost != nil {
+			r.lost.reason, r.lost.certain = "history_reset", true
+		}
+		r.Logger.Warn("server's history was set back, comparing everything with a fresh snapshot",
+			resourceFields(&r.Resource, err)...)
+		return
+	}
+	r.freshNext = true // perhaps it leads to an API server that is not behind
+	r.wait(ctx, max(r.backoff.NextBackOff(), retryAfter(err)))
+}
+
+// awaitServed: 404 may be an API server that is starting, or a resource that is no longer served. Only in
+// that case are its objects gone.
+func (r *Reader) awaitServed(ctx context.Context, cause error) {
+	for ctx.Err() == nil {
+		served, err := r.Served(ctx)
+		if err != nil {
+			r.setState(Unreachable, err)
+			r.wait(ctx, r.backoff.NextBackOff())
+			continue
+		}
+		if served {
+			r.wait(ctx, r.backoff.NextBackOff())
+			return
+		}
+		r.setState(NotServed, cause)
+		r.sweepRemoved(ctx)
+		r.wait(ctx, spread(servedCheckInterval))
+	}
+}
+
+// sweepRemoved tells that every object is gone, because the resource is.
+func (r *Reader) sweepRemoved(ctx context.Context) {
+	for _, key := range r.inventory.all() {
+		for r.emitInferredDeletion(ctx, key, r.position.rv, snapshotEmitPatience) != nil {
+			if ctx.Err() != nil {
+				return
+			}
+		}
+	}
+	r.position, r.lost, r.initial = position{}, nil, snapshotSet{}
+	clear(r.deletedAhead)
+}
+
+func (r *Reader) wait(ctx context.Context, d time.Duration) {
+	_ = sleep(ctx, d) // its only error is that ctx has ended, which the caller's loop looks at
+}

@@ -1,0 +1,286 @@
+package watchlist
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sort"
+	"time"
+
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/redact"
+)
+
+const (
+	// catchUpPatience is how long the live stream may take to come as far as the snapshot. On a quiet
+	// resource that is the next bookmark, which is due within a minute.
+	catchUpPatience = 90 * time.Second
+	// maxPendingBytes bounds what is kept of objects that the live stream has yet to deliver.
+	maxPendingBytes = 8 << 20
+)
+
+// relist is a snapshot taken beside the live stream, to find what that stream has missed. Nothing is told
+// before the live stream has come past the snapshot: until then it may still deliver what seems missing, and
+// intermediate versions and short-lived objects besides, which no snapshot shows.
+type relist struct {
+	from      version // the position when it began
+	listed    bool    // a LIST: there is no stream to go on with
+	holdsSlot bool
+	holes     bool // some object could not be identified: nothing is proven absent
+
+	pending      map[objectKey]redact.Object // newer in the snapshot than in the inventory
+	pendingBytes int
+	deleted      map[objectKey]version // by the live stream, since the relist began
+
+	complete bool
+	marker   version
+	set      snapshotSet // of relist.emit: snapshot
+}
+
+func (f *follower) beginRelist(ctx context.Context) error {
+	if f.successor != nil { // a rotation, which this makes up for
+		f.dropSuccessor()
+		f.rescheduleRotate()
+	}
+	if !f.position.rv.comparable() {
+		// It cannot be known when the live stream has come past a snapshot.
+		<-f.SnapshotSlots
+		return errRelistDue
+	}
+	l := &relist{
+		from:      f.position.rv,
+		holdsSlot: true,
+		pending:   make(map[objectKey]redact.Object),
+		deleted:   make(map[objectKey]version),
+	}
+	req := f.snapshotRequest()
+	req.FreshConnection = true
+	f.inventory.beginPass()
+	var s *stream
+	s, l.listed = f.openSnapshot(ctx, req)
+	f.successor = &successor{stream: s, relist: l}
+	f.successor.setDue(endMarkerPatience)
+	if f.EmitSnapshots {
+		return l.set.begin(ctx, f.Reader)
+	}
+	return nil
+}
+
+// readRelist reads the snapshot up to its marker, and finishes once the live stream has come as far.
+func (f *follower) readRelist(ctx context.Context) error {
+	s, l := f.successor, f.successor.relist
+	for !l.complete {
+		line, ok := s.next()
+		if !ok {
+			return nil
+		}
+		if err := f.relistFrame(ctx, l, line); errors.Is(err, errQueueFull) || ctx.Err() != nil {
+			return err
+		} else if err != nil {
+			f.failSuccessor(err)
+			return nil
+		}
+	}
+	if !s.parked {
+		s.parked = true
+		s.setDue(catchUpPatience)
+		<-f.SnapshotSlots
+		l.holdsSlot = false
+	}
+	if f.position.rv.atLeast(l.marker) {
+		return f.finishRelist(ctx)
+	}
+	return nil
+}
+
+func (f *follower) relistFrame(ctx context.Context, l *relist, line []byte) error {
+	fr, err := parseFrame(line)
+	if err != nil {
+		f.relistHole(l, err)
+		return nil
+	}
+	switch fr.event {
+	case watch.Added, watch.Modified:
+		return f.relistObject(ctx, l, fr)
+	case watch.Deleted:
+		// A live event before the marker. The live stream delivers it too; here it only means that the
+		// object is not in the snapshot.
+		if id, err := f.Plan.Identify(fr.object); err == nil {
+			f.inventory.unmark(keyOf(id))
+			delete(l.pending, keyOf(id))
+		}
+		return nil
+	case watch.Bookmark:
+		mark, err := parseBookmark(fr.object)
+		if err != nil || !mark.endsInitialList {
+			return nil
+		}
+		if mark.rv.none() {
+			return errNoVersion
+		}
+		if mark.rv.before(l.from) {
+			return errStale
+		}
+		l.marker, l.complete = mark.rv, true
+		return nil
+	case watch.Error:
+		return statusError(fr.object)
+	}
+	f.relistHole(l, fmt.Errorf("unknown watch event type %q", fr.event))
+	return nil
+}
+
+// relistObject compares an object of the snapshot with the inventory. Nearly all are unchanged, and of these
+// only the identity is read.
+func (f *follower) relistObject(ctx context.Context, l *relist, fr frame) error {
+	id, err := f.Plan.Identify(fr.object)
+	if err != nil {
+		f.relistHole(l, err)
+		return nil
+	}
+	key, rv := keyOf(id), parseVersion(id.ResourceVersion)
+	f.inventory.mark(key)
+	known, isKnown := f.inventory.get(key)
+	gone, isGone := l.deleted[key]
+	switch {
+	case isGone && !gone.before(rv):
+		return nil
+	case isKnown && rv == known && f.EmitSnapshots:
+		obj, err := f.decode(fr.object, true)
+		if err != nil {
+			f.relistHole(l, err)
+			return nil
+		}
+		return f.emitRelisted(ctx, l, obj)
+	case isKnown && !f.isNewer(rv, known):
+		return nil
+	}
+	obj, err := f.decode(fr.object, true)
+	if err != nil {
+		f.relistHole(l, err)
+		return nil
+	}
+	if l.pendingBytes += len(obj.JSON); l.pendingBytes > maxPendingBytes {
+		obj = redact.Object{Identity: obj.Identity}
+	}
+	l.pending[key] = obj
+	return nil
+}
+
+func (f *follower) relistHole(l *relist, cause error) {
+	if !l.holes {
+		f.Logger.Error("relist holds an event that cannot be decoded; deletions are not inferred from it",
+			resourceFields(&f.Resource, cause)...)
+	}
+	l.holes = true
+}
+
+func (f *follower) emitRelisted(ctx context.Context, l *relist, obj redact.Object) error {
+	err := f.emit(ctx, Change{Type: Snapshot, Origin: Relist, Object: obj, Snapshot: l.set.info()}, snapshotEmitPatience)
+	if err == nil {
+		l.set.objects++
+	}
+	return err
+}
+
+// finishRelist tells what the live stream, now past the snapshot, has not delivered, and goes on with the
+// fresh stream.
+func (f *follower) finishRelist(ctx context.Context) error {
+	l := f.successor.relist
+	missed := lostHistory{reason: "missed_by_watch", from: f.verified, since: f.verifiedAt}
+	if err := f.settlePending(ctx, l, &missed); err != nil {
+		return err
+	}
+	if !l.holes {
+		for _, key := range f.inventory.unseen() {
+			if known, _ := f.inventory.get(key); !l.marker.atLeast(known) {
+				continue // younger than the snapshot
+			}
+			if err := f.emitInferredDeletion(ctx, key, l.marker, snapshotEmitPatience); err != nil {
+				return err
+			}
+			missed.count(Deleted)
+		}
+	}
+	if err := missed.tell(ctx, f.Reader, l.marker); err != nil {
+		return err
+	}
+	if f.EmitSnapshots {
+		if err := l.set.end(ctx, f.Reader, l.marker); err != nil {
+			return err
+		}
+	}
+	f.Observer.RelistEnded("complete")
+	f.verified, f.verifiedAt = l.marker, f.Now()
+	f.scheduleRelist(f.RelistInterval)
+	f.armRelist()
+	if l.listed {
+		f.dropSuccessor()
+	} else {
+		f.promoteSuccessor()
+	}
+	if f.lost != nil {
+		return errRelistDue // more was missed than was kept: a snapshot has to be compared
+	}
+	return f.readLive(ctx)
+}
+
+// settlePending tells of the objects that were newer in the snapshot and still are.
+func (f *follower) settlePending(ctx context.Context, l *relist, missed *lostHistory) error {
+	keys := make([]objectKey, 0, len(l.pending))
+	for key := range l.pending {
+		keys = append(keys, key)
+	}
+	sort.Slice(keys, func(i, j int) bool {
+		return parseVersion(l.pending[keys[i]].ResourceVersion).before(parseVersion(l.pending[keys[j]].ResourceVersion))
+	})
+	for _, key := range keys {
+		obj := l.pending[key]
+		rv := parseVersion(obj.ResourceVersion)
+		known, isKnown := f.inventory.get(key)
+		gone, isGone := l.deleted[key]
+		switch {
+		case isGone && !gone.before(rv):
+			continue
+		case isKnown && !f.isNewer(rv, known):
+			if f.EmitSnapshots && rv == known && obj.JSON != "" {
+				if err := f.emitRelisted(ctx, l, obj); err != nil {
+					return err
+				}
+			}
+			continue
+		case obj.JSON == "" && l.pendingBytes > maxPendingBytes:
+			f.loseHistory("missed_by_watch", false)
+			continue
+		}
+		c := Change{Type: Added, Origin: Recovered, Object: obj}
+		if isKnown {
+			c.Type = Modified
+		}
+		if err := f.emit(ctx, c, snapshotEmitPatience); err != nil {
+			return err
+		}
+		f.Observer.Recovered()
+		missed.count(c.Type)
+		f.remember(key, obj.Identity, rv)
+		f.inventory.mark(key)
+	}
+	return nil
+}
+
+// relistTimedOut: the snapshot does not go on, or the live stream does not come as far.
+func (f *follower) relistTimedOut(ctx context.Context) error {
+	l := f.successor.relist
+	switch {
+	case !l.complete:
+		f.failSuccessor(errNoEndMarker)
+		return nil
+	case f.withoutMarks:
+		// A quiet stream without bookmarks never comes as far. What it had to deliver it has delivered
+		// long since, so that what is missing now was missed.
+		return f.finishRelist(ctx)
+	}
+	f.failSuccessor(errSilent)
+	return errSilent
+}

@@ -1,0 +1,310 @@
+package watchlist_test
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"sort"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	"go.uber.org/zap/zaptest/observer"
+	"golang.org/x/tools/txtar"
+	"k8s.io/client-go/rest"
+
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/fold"
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/kubeclient"
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/pipenet"
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/redact"
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/watchlist"
+)
+
+// TestScenarios plays the transcripts in testdata/scenarios. Each is a txtar archive: how the reader is set
+// up, what the server does (see scriptedServer), and the changes that must come out. Reader, HTTP client and
+// server are the real ones, over pipes, in virtual time.
+func TestScenarios(t *testing.T) {
+	files, err := filepath.Glob("testdata/scenarios/*.txtar")
+	require.NoError(t, err)
+	require.NotEmpty(t, files)
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
+			archive, err := txtar.ParseFile(file)
+			require.NoError(t, err)
+			synctest.Test(t, func(t *testing.T) { playScenario(t, archive) })
+		})
+	}
+}
+
+// scenario is the set-up of a transcript, in its file "config": lines of "key: value".
+type scenario struct {
+	options watchlist.Options
+	runFor  time.Duration
+	room    int           // records that the queue holds
+	blocked time.Duration // the consumer takes nothing until then
+	down    time.Duration // the server refuses connections until then
+	gone    [2]time.Duration
+}
+
+func playScenario(t *testing.T, archive *txtar.Archive) {
+	files := map[string]string{}
+	for _, f := range archive.Files {
+		files[f.Name] = string(f.Data)
+	}
+	s := readScenarioConfig(t, files["config"])
+	began := time.Now()
+
+	network := pipenet.New()
+	network.RefuseUntil = began.Add(s.down)
+	script := &scriptedServer{t: t, began: began, expected: parseScript(t, files["server"])}
+	stop := network.Serve(script)
+
+	client, err := kubeclient.New(&rest.Config{Host: "http://apiserver", Dial: network.Dial, QPS: 1000, Burst: 1000})
+	require.NoError(t, err)
+
+	core, logs := observer.New(zapcore.InfoLevel)
+	queue := &recordingQueue{room: s.room, blockedUntil: began.Add(s.blocked), freed: make(chan struct{}, 1)}
+	observed := &countingObserver{counts: map[string]int{}}
+
+	o := s.options
+	o.Plan = redact.NewPlan(o.Resource.Group, o.Resource.Plural)
+	o.Opener = client
+	o.Emitter = queue
+	o.SnapshotSlots = make(chan struct{}, 3)
+	o.Now = time.Now
+	o.Observer = observed
+	o.Logger = zap.New(core)
+	o.Served = func(context.Context) (bool, error) {
+		since := time.Since(began)
+		return since < s.gone[0] || since >= s.gone[1], nil
+	}
+
+	ctx, cancel := context.WithTimeout(t.Context(), s.runFor)
+	defer cancel()
+	watchlist.NewReader(o).Run(ctx)
+
+	client.Close()
+	stop()
+	synctest.Wait()
+
+	assert.Equal(t, trimLines(files["want"]), queue.transcript(), "changes\nrequests:\n%s\nlog:\n%s",
+		strings.Join(script.requests, "\n"), logLines(logs))
+	assert.Empty(t, script.trouble, "requests: %s", strings.Join(script.requests, "\n"))
+	for _, e := range script.expected {
+		assert.True(t, e.repeats, "request never came: %s\nall: %s", e.request, strings.Join(script.requests, "\n"))
+	}
+	records := queue.records()
+	assert.Empty(t, fold.Duplicates(records))
+	if _, reset := files["history-reset"]; !reset {
+		assert.Empty(t, fold.Disorder(records))
+	}
+	if holds, ok := files["server-holds"]; ok {
+		listed := fold.State{}
+		for _, object := range strings.Fields(holds) {
+			name, rv, _ := strings.Cut(object, "@")
+			listed[scriptUID(name)] = rv
+		}
+		assert.Empty(t, fold.Fold(records).Differences(listed), "fold of the changes against what the server holds")
+	}
+	assertLines(t, "log", files["want-log"], logLines(logs))
+	for _, line := range trimLines(files["want-counts"]) {
+		assert.Contains(t, strings.Split(observed.String(), "\n"), line)
+	}
+}
+
+// assertLines checks that each wanted line is a substring of exactly one line ("2x " before it: of two).
+func assertLines(t *testing.T, what, want, got string) {
+	t.Helper()
+	for _, line := range trimLines(want) {
+		times := 1
+		if n, rest, ok := strings.Cut(line, "x "); ok {
+			if count, err := strconv.Atoi(n); err == nil {
+				times, line = count, rest
+			}
+		}
+		found := 0
+		for _, l := range strings.Split(got, "\n") {
+			if strings.Contains(l, line) {
+				found++
+			}
+		}
+		assert.Equal(t, times, found, "%s should hold %d lines with %q:\n%s", what, times, line, got)
+	}
+}
+
+func trimLines(s string) []string {
+	lines := []string{}
+	for _, line := range strings.Split(s, "\n") {
+		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "#") {
+			lines = append(lines, line)
+		}
+	}
+	return lines
+}
+
+func logLines(logs *observer.ObservedLogs) string {
+	var b strings.Builder
+	for _, entry := range logs.All() {
+		fmt.Fprintf(&b, "%s %s %v\n", entry.Level, entry.Message, entry.ContextMap())
+	}
+	return b.String()
+}
+
+func readScenarioConfig(t *testing.T, text string) scenario {
+	s := scenario{
+		runFor: 5 * time.Minute,
+		room:   1 << 30,
+		options: watchlist.Options{
+			Resource: watchlist.Resource{Version: "v1", Plural: "pods", Kind: "Pod", Namespaced: true},
+		},
+	}
+	duration := func(v string) time.Duration {
+		d, err := time.ParseDuration(v)
+		require.NoError(t, err)
+		return d
+	}
+	for _, line := range trimLines(text) {
+		key, value, _ := strings.Cut(line, ": ")
+		switch key {
+		case "run":
+			s.runFor = duration(value)
+		case "relist":
+			s.options.RelistInterval = duration(value)
+		case "rotate":
+			s.options.RotateInterval = duration(value)
+		case "emit":
+			s.options.EmitSnapshots = value == "snapshot"
+		case "list-only":
+			s.options.ListOnly = true
+		case "resource":
+			s.options.Resource.Plural = value
+		case "room":
+			s.room, _ = strconv.Atoi(value)
+		case "consumer-blocked-until":
+			s.blocked = duration(value)
+		case "server-down-until":
+			s.down = duration(value)
+		case "resource-gone":
+			from, to, _ := strings.Cut(value, " to ")
+			s.gone = [2]time.Duration{duration(from), duration(to)}
+		default:
+			t.Fatalf("unknown key in config: %s", line)
+		}
+	}
+	return s
+}
+
+// recordingQueue is the emitter of a scenario: bounded in records, emptied at once unless the consumer is
+// blocked.
+type recordingQueue struct {
+	mu           sync.Mutex
+	changes      []watchlist.Change
+	room         int
+	blockedUntil time.Time
+	freed        chan struct{}
+}
+
+func (q *recordingQueue) Offer(c watchlist.Change) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if len(q.changes) >= q.room && time.Now().Before(q.blockedUntil) {
+		return false
+	}
+	q.changes = append(q.changes, c)
+	return true
+}
+
+func (q *recordingQueue) WaitForRoom(ctx context.Context) error {
+	select {
+	case <-time.After(time.Until(q.blockedUntil)):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+var typeNames = map[watchlist.Type]string{
+	watchlist.Snapshot: "SNAPSHOT", watchlist.Added: "ADDED", watchlist.Modified: "MODIFIED", watchlist.Deleted: "DELETED",
+	watchlist.Gap: "GAP", watchlist.SnapshotBegin: "BEGIN", watchlist.SnapshotEnd: "END",
+}
+
+var originNames = map[watchlist.Origin]string{
+	watchlist.Initial: "initial", watchlist.Live: "live", watchlist.Relist: "relist", watchlist.Recovered: "recovered",
+}
+
+func (q *recordingQueue) transcript() []string {
+	lines := []string{}
+	for _, c := range q.changes {
+		line := typeNames[c.Type] + " " + originNames[c.Origin]
+		switch c.Type {
+		case watchlist.Gap:
+			line = fmt.Sprintf("GAP %s %s..%s +%d ~%d -%d", c.Gap.Reason, c.Gap.FromRV, c.Gap.ToRV, c.Gap.Added, c.Gap.Modified, c.Gap.Deleted)
+		case watchlist.SnapshotBegin:
+		case watchlist.SnapshotEnd:
+			line += fmt.Sprintf(" %d objects at %s", c.Snapshot.Objects, c.Snapshot.ResourceVersion)
+		default:
+			name := c.Object.Name
+			if c.Object.Namespace != "default" {
+				name = c.Object.Namespace + "/" + name
+			}
+			line += " " + name + "@" + c.Object.ResourceVersion
+			if c.Inferred {
+				line += " inferred"
+			} else if c.Object.JSON == "" {
+				line += " without body"
+			}
+		}
+		lines = append(lines, line)
+	}
+	return lines
+}
+
+func (q *recordingQueue) records() []fold.Record {
+	var records []fold.Record
+	for _, c := range q.changes {
+		if c.Type <= watchlist.Deleted {
+			records = append(records, fold.Record{
+				UID: c.Object.UID, Namespace: c.Object.Namespace, Name: c.Object.Name,
+				ResourceVersion: c.Object.ResourceVersion, Type: typeNames[c.Type], Origin: originNames[c.Origin], Inferred: c.Inferred,
+			})
+		}
+	}
+	return records
+}
+
+type countingObserver struct {
+	watchlist.NopObserver
+	mu     sync.Mutex
+	counts map[string]int
+}
+
+func (o *countingObserver) count(what string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.counts[what]++
+}
+
+func (o *countingObserver) StreamOpened(kind string)   { o.count("opened " + kind) }
+func (o *countingObserver) StreamEnded(reason string)  { o.count("ended " + reason) }
+func (o *countingObserver) DuplicateDropped()          { o.count("duplicate") }
+func (o *countingObserver) FrameUndecodable()          { o.count("undecodable") }
+func (o *countingObserver) Recovered()                 { o.count("recovered") }
+func (o *countingObserver) GapRecorded(reason string)  { o.count("gap " + reason) }
+func (o *countingObserver) RelistEnded(outcome string) { o.count("relist " + outcome) }
+func (o *countingObserver) Paused()                    { o.count("paused") }
+
+func (o *countingObserver) String() string {
+	var lines []string
+	for what, n := range o.counts {
+		lines = append(lines, fmt.Sprintf("%s: %d", what, n))
+	}
+	sort.Strings(lines)
+	return strings.Join(lines, "\n")
+}

@@ -1,0 +1,337 @@
+package watchlist_test
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// A script says which requests the server expects, in order, and how it answers each. A request is a line
+// without indent, the lines under it are what the answer does:
+//
+//	snapshot rv=7            WatchList from there ("snapshot" alone: without a resourceVersion)
+//	watch rv=7               plain watch
+//	list [continue=x]        one page of a LIST
+//	* …                      that request, any number of times until another is expected next and comes
+//
+//	  ADDED a@5 [b@6 …]      watch events; ns/a for another namespace, a#2 for another UID under the name
+//	  BOOKMARK 9             bookmark
+//	  MARKER 7               bookmark that ends the initial events
+//	  ERROR 410 Expired …    ERROR event
+//	  raw …                  a line as it stands
+//	  cut …                  bytes without the newline
+//	  pad 4096               the next object carries a string of that length
+//	  items a@5 b@6 rv=7 [continue=x]    the page of a LIST
+//	  status 403 Forbidden … HTTP status with a Status body
+//	  text 429 5 …           HTTP status with Retry-After and a text/plain body
+//	  wait 5s                virtual time passes
+//	  at 11m                 … until then since the start
+//	  signal x               lets an answer go on that waits for x
+//	  await x                waits for that
+//	  bookmarks 7 until x    a bookmark a minute, until then
+//	  hang                   nothing more comes
+//	  end                    the response ends in good order
+//	  reset                  the connection breaks
+//
+// A watch that does not end stays open until the client closes it, with a bookmark a minute once it has said
+// how far it is; after "hang" it says nothing more.
+type scriptedServer struct {
+	t     *testing.T
+	began time.Time
+
+	mu       sync.Mutex
+	expected []*exchange
+	trouble  []string
+	requests []string
+	signals  map[string]chan struct{}
+}
+
+// signal returns a channel that is closed once the script has said so.
+func (s *scriptedServer) signal(name string) chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.signals == nil {
+		s.signals = map[string]chan struct{}{}
+	}
+	if s.signals[name] == nil {
+		s.signals[name] = make(chan struct{})
+	}
+	return s.signals[name]
+}
+
+type exchange struct {
+	request string
+	actions []string
+	repeats bool
+}
+
+func parseScript(t *testing.T, script string) []*exchange {
+	t.Helper()
+	var exchanges []*exchange
+	for n, line := range strings.Split(script, "\n") {
+		line = strings.TrimRight(line, " \t")
+		trimmed := strings.TrimSpace(line)
+		switch {
+		case trimmed == "" || strings.HasPrefix(trimmed, "#"):
+		case line == trimmed:
+			request, repeats := strings.CutPrefix(trimmed, "* ")
+			exchanges = append(exchanges, &exchange{request: request, repeats: repeats})
+		case len(exchanges) == 0:
+			t.Fatalf("script line %d: an action before any request: %s", n+1, line)
+		default:
+			last := exchanges[len(exchanges)-1]
+			last.actions = append(last.actions, trimmed)
+		}
+	}
+	return exchanges
+}
+
+func describeRequest(q url.Values) string {
+	switch {
+	case q.Get("watch") == "":
+		if c := q.Get("continue"); c != "" {
+			return "list continue=" + c
+		}
+		return "list"
+	case q.Get("sendInitialEvents") == "true":
+		if q.Get("resourceVersionMatch") != "NotOlderThan" || q.Get("allowWatchBookmarks") != "true" {
+			return "snapshot with wrong parameters: " + q.Encode()
+		}
+		return strings.TrimSuffix("snapshot rv="+q.Get("resourceVersion"), " rv=")
+	}
+	return "watch rv=" + q.Get("resourceVersion")
+}
+
+func (s *scriptedServer) next(request string) *exchange {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.requests = append(s.requests, fmt.Sprintf("%s %s", time.Since(s.began).Round(time.Second), request))
+	if len(s.expected) == 0 {
+		s.trouble = append(s.trouble, "unexpected request: "+request)
+		return nil
+	}
+	if s.expected[0].repeats && s.expected[0].request != request && len(s.expected) > 1 {
+		s.expected = s.expected[1:]
+	}
+	e := s.expected[0]
+	if e.request != request {
+		s.trouble = append(s.trouble, fmt.Sprintf("expected request %q, got %q", e.request, request))
+		return nil
+	}
+	if !e.repeats {
+		s.expected = s.expected[1:]
+	}
+	return e
+}
+
+func (s *scriptedServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	e := s.next(describeRequest(r.URL.Query()))
+	if e == nil {
+		<-r.Context().Done()
+		return
+	}
+	a := answer{server: s, w: w, r: r, version: r.URL.Query().Get("resourceVersion")}
+	for _, action := range e.actions {
+		if !a.do(action) {
+			return
+		}
+	}
+	a.do("bookmarks " + a.version + " until the test ends")
+}
+
+type answer struct {
+	server  *scriptedServer
+	w       http.ResponseWriter
+	r       *http.Request
+	begun   bool
+	version string // the last that was sent
+	pad     int
+}
+
+func (a *answer) begin() {
+	if a.begun {
+		return
+	}
+	a.begun = true
+	a.w.Header().Set("Content-Type", "application/json")
+	a.w.WriteHeader(http.StatusOK)
+	a.w.(http.Flusher).Flush()
+}
+
+func (a *answer) write(s string) {
+	a.begin()
+	_, _ = a.w.Write([]byte(s))
+	a.w.(http.Flusher).Flush()
+}
+
+// do returns false when the answer is over.
+func (a *answer) do(action string) bool {
+	verb, rest, _ := strings.Cut(action, " ")
+	switch verb {
+	case "ADDED", "MODIFIED", "DELETED":
+		for _, object := range strings.Fields(rest) {
+			a.write(fmt.Sprintf(`{"type":%q,"object":%s}`+"\n", verb, a.object(object)))
+			if _, rv, _ := strings.Cut(object, "@"); a.version != "" {
+				a.version = rv
+			}
+		}
+	case "BOOKMARK":
+		a.version = rest
+		a.write(fmt.Sprintf(`{"type":"BOOKMARK","object":{"kind":"Pod","apiVersion":"v1","metadata":{"resourceVersion":%q,"creationTimestamp":null}}}`+"\n", rest))
+	case "MARKER":
+		a.version = rest
+		a.write(fmt.Sprintf(`{"type":"BOOKMARK","object":{"kind":"Pod","apiVersion":"v1","metadata":{"resourceVersion":%q,"annotations":{"k8s.io/initial-events-end":"true"}}}}`+"\n", rest))
+	case "ERROR":
+		a.write(fmt.Sprintf(`{"type":"ERROR","object":%s}`+"\n", statusBody(rest)))
+	case "raw":
+		a.write(rest + "\n")
+	case "cut":
+		a.write(rest)
+	case "pad":
+		a.pad, _ = strconv.Atoi(rest)
+	case "items":
+		a.page(rest)
+		return false
+	case "status":
+		body := statusBody(rest)
+		code, _, _ := strings.Cut(rest, " ")
+		n, _ := strconv.Atoi(code)
+		a.w.Header().Set("Content-Type", "application/json")
+		a.w.WriteHeader(n)
+		_, _ = a.w.Write([]byte(body))
+		return false
+	case "text":
+		fields := strings.SplitN(rest, " ", 3)
+		n, _ := strconv.Atoi(fields[0])
+		a.w.Header().Set("Content-Type", "text/plain")
+		if fields[1] != "-" {
+			a.w.Header().Set("Retry-After", fields[1])
+		}
+		a.w.WriteHeader(n)
+		_, _ = a.w.Write([]byte(fields[2]))
+		return false
+	case "wait", "at":
+		d, err := time.ParseDuration(rest)
+		if err != nil {
+			a.server.t.Errorf("bad duration in script: %s", action)
+		}
+		if verb == "at" {
+			d = time.Until(a.server.began.Add(d))
+		}
+		select {
+		case <-time.After(d):
+		case <-a.r.Context().Done():
+			return false
+		}
+	case "signal":
+		close(a.server.signal(rest))
+	case "await":
+		return a.waitUntil(a.server.signal(rest), nil)
+	case "bookmarks":
+		version, name, _ := strings.Cut(rest, " until ")
+		if version == "" {
+			return a.waitUntil(a.server.signal(name), nil)
+		}
+		return a.waitUntil(a.server.signal(name), func() { a.do("BOOKMARK " + version) })
+	case "hang":
+		a.begin()
+		<-a.r.Context().Done()
+		return false
+	case "end":
+		a.begin()
+		return false
+	case "reset":
+		panic(http.ErrAbortHandler)
+	default:
+		a.server.t.Errorf("unknown action in script: %s", action)
+	}
+	return true
+}
+
+// waitUntil waits for the signal, and meanwhile calls everyMinute.
+func (a *answer) waitUntil(signal chan struct{}, everyMinute func()) bool {
+	a.begin()
+	ticker := time.NewTicker(time.Minute)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-signal:
+			return true
+		case <-a.r.Context().Done():
+			return false
+		case <-ticker.C:
+			if everyMinute != nil {
+				everyMinute()
+			}
+		}
+	}
+}
+
+func (a *answer) page(rest string) {
+	meta := map[string]string{}
+	var items []json.RawMessage
+	for _, field := range strings.Fields(rest) {
+		if key, value, ok := strings.Cut(field, "="); ok {
+			meta[map[string]string{"rv": "resourceVersion", "continue": "continue"}[key]] = value
+			continue
+		}
+		// Items of a LIST of a built-in resource come without kind and apiVersion.
+		items = append(items, json.RawMessage(strings.Replace(a.object(field), `"kind":"Pod","apiVersion":"v1",`, "", 1)))
+	}
+	body, _ := json.MarshalIndent(map[string]any{"kind": "PodList", "apiVersion": "v1", "metadata": meta, "items": items}, "", " ")
+	a.w.Header().Set("Content-Type", "application/json")
+	_, _ = a.w.Write(body)
+}
+
+func statusBody(rest string) string {
+	fields := append(strings.SplitN(rest, " ", 3), "", "")
+	code, _ := strconv.Atoi(fields[0])
+	status := map[string]any{"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": code, "reason": fields[1], "message": fields[2]}
+	if fields[1] == "Timeout" && strings.HasPrefix(fields[2], "Too large") {
+		status["details"] = map[string]any{
+			"causes":            []any{map[string]any{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}},
+			"retryAfterSeconds": 1,
+		}
+	}
+	b, _ := json.Marshal(status)
+	return string(b)
+}
+
+// object writes the object that a name like ns/a#2@5 stands for.
+func (a *answer) object(s string) string {
+	name, rv, _ := strings.Cut(s, "@")
+	namespace, plain := "default", name
+	if ns, n, ok := strings.Cut(name, "/"); ok {
+		namespace, plain = ns, n
+	}
+	plain, _, _ = strings.Cut(plain, "#")
+	meta := fmt.Sprintf(`"name":%q,"namespace":%q,"resourceVersion":%q`, plain, namespace, rv)
+	if !strings.HasPrefix(plain, "nouid") {
+		meta += fmt.Sprintf(`,"uid":%q`, scriptUID(name))
+	}
+	pad := ""
+	if a.pad > 0 {
+		pad = fmt.Sprintf(`,"spec":{"pad":%q}`, strings.Repeat("x", a.pad))
+		a.pad = 0
+	}
+	return fmt.Sprintf(`{"kind":"Pod","apiVersion":"v1","metadata":{%s}%s}`, meta, pad)
+}
+
+// scriptUID is the UID of a name with its namespace and number: stable, and a UUID unless it says otherwise.
+func scriptUID(name string) string {
+	if strings.HasPrefix(name, "odd-") {
+		return "uid:" + name
+	}
+	sum := sha256.Sum256([]byte(name))
+	id, _ := uuid.FromBytes(sum[:16])
+	return id.String()
+}

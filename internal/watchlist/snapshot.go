@@ -1,0 +1,328 @@
+package watchlist
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/redact"
+)
+
+// takeSnapshot reads what the server holds and emits what differs from the inventory as it comes: at first
+// everything, later what changed while nobody looked. The position moves only when the snapshot is
+// complete, because its objects come in order of name and not of version; when it is cut the inventory
+// knows what went out already, and the next try goes on from there.
+//
+// It returns the stream that the snapshot began, which goes on with live events, or nil where it was listed.
+// With an error it returns the stream, closed, if there was one.
+func (r *Reader) takeSnapshot(ctx context.Context) (*stream, error) {
+	select {
+	case r.SnapshotSlots <- struct{}{}:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	defer func() { <-r.SnapshotSlots }()
+
+	r.inventory.beginPass()
+	s, listed := r.openSnapshot(ctx, r.snapshotRequest())
+	err := r.readSnapshot(ctx, s)
+	if err != nil || listed {
+		s.close()
+	}
+	if err == nil && listed {
+		return nil, nil
+	}
+	return s, err
+}
+
+// snapshotRequest asks for objects at least as new as the position. Unlike a watch from there it never
+// expires, and a server that was set back answers that it has not come so far.
+func (r *Reader) snapshotRequest() Request {
+	req := Request{
+		Resource:          &r.Resource,
+		SendInitialEvents: true,
+		ResourceVersion:   r.position.rv.String(),
+		Timeout:           spread(watchTimeout),
+		FreshConnection:   r.freshNext,
+	}
+	if r.anyVersion || r.historyReset || !r.position.rv.comparable() {
+		req.ResourceVersion = ""
+	}
+	r.freshNext = false
+	return req
+}
+
+// openSnapshot opens a snapshot in the way that the server is known to understand.
+func (r *Reader) openSnapshot(ctx context.Context, req Request) (s *stream, listed bool) {
+	if r.lists() {
+		r.Observer.StreamOpened("list")
+		return openStream(ctx, snapshotLister{pages: r.Opener}, req), true
+	}
+	r.Observer.StreamOpened("snapshot")
+	return openStream(ctx, r.Opener, req), false
+}
+
+// lists says that the server is to be asked for a LIST instead of initial events.
+func (r *Reader) lists() bool { return time.Now().Before(r.listUntil) }
+
+func (r *Reader) readSnapshot(ctx context.Context, s *stream) error {
+	pass := snapshotPass{compare: r.inventory.len() > 0}
+	silence, deadline := time.NewTimer(endMarkerPatience), time.NewTimer(snapshotPatience)
+	defer silence.Stop()
+	defer deadline.Stop()
+	for {
+		for line, ok := s.next(); ok; line, ok = s.next() {
+			if complete, err := r.snapshotFrame(ctx, &pass, line); complete || err != nil {
+				return err
+			}
+		}
+		select {
+		case c := <-s.chunks:
+			if err := s.take(c); isCleanEnd(err) && s.opened {
+				return errIncomplete
+			} else if err != nil {
+				return err
+			}
+			if s.opened {
+				r.setState(Reading, nil)
+			}
+			silence.Reset(endMarkerPatience)
+		case <-silence.C:
+			return errNoEndMarker
+		case <-deadline.C:
+			return errNoEndMarker
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// snapshotPass is one try at a snapshot.
+type snapshotPass struct {
+	compare bool // objects are known that may turn out unchanged
+	holes   bool // some object could not even be identified: nothing is proven absent
+}
+
+// snapshotFrame handles one frame before the end marker, and says whether it was that.
+func (r *Reader) snapshotFrame(ctx context.Context, pass *snapshotPass, line []byte) (complete bool, err error) {
+	f, err := parseFrame(line)
+	if err != nil {
+		return false, r.snapshotHole(pass, err)
+	}
+	switch f.event {
+	case watch.Added, watch.Modified:
+		return false, r.snapshotObject(ctx, pass, f)
+	case watch.Deleted:
+		return false, r.snapshotDeletion(ctx, pass, f)
+	case watch.Bookmark:
+		mark, err := parseBookmark(f.object)
+		if err != nil || !mark.endsInitialList {
+			return false, nil
+		}
+		return true, r.completeSnapshot(ctx, pass, mark.rv)
+	case watch.Error:
+		return false, statusError(f.object)
+	}
+	return false, r.snapshotHole(pass, fmt.Errorf("unknown watch event type %q", f.event))
+}
+
+// snapshotHole deals with a frame of which nothing is known. The first time the snapshot is taken again.
+// If that does not help it goes on without, and then proves of no object that it is gone.
+func (r *Reader) snapshotHole(pass *snapshotPass, cause error) error {
+	if r.badSnapshots == 0 {
+		return fmt.Errorf("%w: %w", errUndecodable, cause)
+	}
+	if !pass.holes {
+		r.Logger.Error("snapshot holds an event that cannot be decoded; deletions are not inferred from it",
+			resourceFields(&r.Resource, cause)...)
+	}
+	pass.holes = true
+	r.loseHistory("undecodable", true)
+	return nil
+}
+
+func (r *Reader) snapshotObject(ctx context.Context, pass *snapshotPass, f frame) error {
+	if pass.compare {
+		if id, err := r.Plan.Identify(f.object); err == nil {
+			key := keyOf(id)
+			if known, ok := r.inventory.get(key); ok && !r.isNewer(parseVersion(id.ResourceVersion), known) {
+				r.inventory.mark(key)
+				return nil
+			}
+		}
+	}
+	obj, err := r.decode(f.object, r.badSnapshots > 0)
+	if err != nil {
+		return r.snapshotHole(pass, err)
+	}
+	key, rv := keyOf(obj.Identity), parseVersion(obj.ResourceVersion)
+	if gone, ok := r.deletedAhead[key]; ok && !gone.before(rv) {
+		return nil
+	}
+	known, isKnown := r.inventory.get(key)
+	if isKnown {
+		r.inventory.mark(key)
+		if !r.isNewer(rv, known) {
+			return nil
+		}
+	}
+	if err := r.emitFromSnapshot(ctx, obj, isKnown); err != nil {
+		return err
+	}
+	r.remember(key, obj.Identity, rv)
+	return nil
+}
+
+// isNewer says that rv has to be emitted where known was emitted last.
+func (r *Reader) isNewer(rv, known version) bool {
+	if order, ok := compareVersions(rv, known); ok && !r.historyReset {
+		return order > 0
+	}
+	return rv != known
+}
+
+func (r *Reader) emitFromSnapshot(ctx context.Context, obj redact.Object, isKnown bool) error {
+	c := Change{Object: obj}
+	switch {
+	case isKnown:
+		c.Type, c.Origin = Modified, Recovered
+	case r.position.none():
+		if err := r.initial.begin(ctx, r); err != nil {
+			return err
+		}
+		c.Type, c.Origin, c.Snapshot = Snapshot, Initial, r.initial.info()
+	default:
+		c.Type, c.Origin = Added, Recovered
+	}
+	if err := r.emit(ctx, c, snapshotEmitPatience); err != nil {
+		return err
+	}
+	if c.Origin == Initial {
+		r.initial.objects++
+		return nil
+	}
+	r.Observer.Recovered()
+	if r.lost != nil {
+		r.lost.count(c.Type)
+	}
+	return nil
+}
+
+// snapshotDeletion handles a deletion that comes before the end marker. Servers before 1.31 could send live
+// events there. https://github.com/kubernetes/kubernetes/pull/127012
+func (r *Reader) snapshotDeletion(ctx context.Context, pass *snapshotPass, f frame) error {
+	obj, err := r.decode(f.object, r.badSnapshots > 0)
+	if err != nil {
+		return r.snapshotHole(pass, err)
+	}
+	key, rv := keyOf(obj.Identity), parseVersion(obj.ResourceVersion)
+	if gone, ok := r.deletedAhead[key]; ok && gone == rv {
+		return nil
+	}
+	if err := r.emit(ctx, Change{Type: Deleted, Origin: Live, Object: obj}, snapshotEmitPatience); err != nil {
+		return err
+	}
+	r.forget(key)
+	r.deletedAhead[key] = rv
+	return nil
+}
+
+// completeSnapshot is called at the end marker: what was not in the snapshot is gone, and everything up to
+// the snapshot's version has been read.
+func (r *Reader) completeSnapshot(ctx context.Context, pass *snapshotPass, rv version) error {
+	r.sawEndMarker = r.sawEndMarker || !r.lists()
+	if rv.none() {
+		return errNoVersion
+	}
+	if !r.historyReset && rv.before(r.position.rv) {
+		return errStale
+	}
+	if !pass.holes {
+		for _, key := range r.inventory.unseen() {
+			if err := r.emitInferredDeletion(ctx, key, rv, snapshotEmitPatience); err != nil {
+				return err
+			}
+			if r.lost != nil {
+				r.lost.count(Deleted)
+			}
+		}
+	}
+	if r.position.none() {
+		if err := r.initial.begin(ctx, r); err != nil {
+			return err
+		}
+		if err := r.initial.end(ctx, r, rv); err != nil {
+			return err
+		}
+	} else if r.lost != nil {
+		if err := r.lost.tell(ctx, r, rv); err != nil {
+			return err
+		}
+	}
+	if r.historyReset {
+		clear(r.deletedAhead) // versions of another history
+	}
+	r.initial, r.lost, r.historyReset = snapshotSet{}, nil, false
+	r.position = closedPosition(rv)
+	r.lastKnown = r.Now()
+	r.verified, r.verifiedAt = rv, r.lastKnown
+	r.lastSnapshot = time.Now()
+	r.incomplete, r.internal, r.badSnapshots, r.badFrames, r.lagSince = 0, 0, 0, 0, time.Time{}
+	r.scheduleRelist(r.RelistInterval)
+	r.scheduleRotate()
+	return nil
+}
+
+// emitInferredDeletion tells of an object that a snapshot at rv did not hold.
+func (r *Reader) emitInferredDeletion(ctx context.Context, key objectKey, rv version, patience time.Duration) error {
+	id := r.inventory.identity(key)
+	id.ResourceVersion = rv.String()
+	err := r.emit(ctx, Change{Type: Deleted, Origin: Recovered, Inferred: true, Object: redact.Object{
+		Identity: id, APIVersion: r.Resource.APIVersion(), Kind: r.Resource.Kind,
+	}}, patience)
+	if err != nil {
+		return err
+	}
+	r.Observer.Recovered()
+	r.forget(key)
+	return nil
+}
+
+// snapshotSet frames the Snapshot changes of one snapshot with a begin and an end, so that a backend can
+// prove that it has them all.
+type snapshotSet struct {
+	epoch   string
+	begun   bool
+	objects int
+}
+
+func (set *snapshotSet) info() *SnapshotInfo { return &SnapshotInfo{Epoch: set.epoch} }
+
+func (set *snapshotSet) begin(ctx context.Context, r *Reader) error {
+	if set.begun {
+		return nil
+	}
+	if set.epoch == "" {
+		set.epoch = uuid.NewString()
+	}
+	if err := r.emit(ctx, Change{Type: SnapshotBegin, Origin: r.setOrigin(), Snapshot: set.info()}, snapshotEmitPatience); err != nil {
+		return err
+	}
+	set.begun = true
+	return nil
+}
+
+func (set *snapshotSet) end(ctx context.Context, r *Reader, rv version) error {
+	info := &SnapshotInfo{Epoch: set.epoch, ResourceVersion: rv.String(), Objects: set.objects}
+	return r.emit(ctx, Change{Type: SnapshotEnd, Origin: r.setOrigin(), Snapshot: info}, snapshotEmitPatience)
+}
+
+func (r *Reader) setOrigin() Origin {
+	if r.position.none() {
+		return Initial
+	}
+	return Relist
+}

@@ -1,0 +1,176 @@
+package watchlist
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+)
+
+const (
+	readBufferBytes = 64 << 10
+	// keptBufferBytes is how large a buffer may stay after a large frame has passed.
+	keptBufferBytes = 1 << 20
+	// maxFrameBytes bounds a frame. etcd limits an object to about 1.5 MiB, and the JSON of what is
+	// stored as protobuf can be several times that.
+	maxFrameBytes = 32 << 20
+)
+
+var errFrameTooLarge = fmt.Errorf("frame is larger than %d bytes", maxFrameBytes)
+
+// stream is one response being read. Its goroutine does nothing but read: frames wait in two buffers, and
+// when both are full the server has to wait. The owner calls close, which waits for the goroutine.
+type stream struct {
+	cancel context.CancelFunc
+	done   chan struct{}
+
+	chunks chan chunk
+	free   chan []byte
+
+	// Of the owner's side.
+	opened  bool
+	current []byte // frames not yet taken
+	buffer  []byte // whose memory current is in
+	frames  int    // taken so far
+}
+
+// chunk is what the reading goroutine hands over: first that the response has begun, then whole frames,
+// and at last why there are no more.
+type chunk struct {
+	opened bool
+	frames []byte
+	buffer []byte
+	err    error
+}
+
+func openStream(ctx context.Context, opener Opener, req Request) *stream {
+	ctx, cancel := context.WithCancel(ctx)
+	s := &stream{
+		cancel: cancel,
+		done:   make(chan struct{}),
+		chunks: make(chan chunk),
+		free:   make(chan []byte, 2),
+	}
+	for range cap(s.free) {
+		s.free <- nil // made at first use
+	}
+	go func() {
+		defer close(s.done)
+		err := s.read(ctx, opener, req)
+		s.send(ctx, chunk{err: err})
+	}()
+	return s
+}
+
+// close ends the stream and waits until its goroutine has returned. It may be called twice.
+func (s *stream) close() {
+	s.cancel()
+	<-s.done
+}
+
+func (s *stream) send(ctx context.Context, c chunk) bool {
+	select {
+	case s.chunks <- c:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+func (s *stream) read(ctx context.Context, opener Opener, req Request) error {
+	body, err := opener.Open(ctx, req)
+	if err != nil {
+		return err
+	}
+	defer body.Close() //nolint:errcheck // nothing can be done about a response that is done with
+	if !s.send(ctx, chunk{opened: true}) {
+		return ctx.Err()
+	}
+
+	var tail []byte // of a frame whose end has not come yet; in the buffer that was handed over last
+	for {
+		var buffer []byte
+		select {
+		case buffer = <-s.free:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		if cap(buffer) == 0 || cap(buffer) > keptBufferBytes {
+			buffer = make([]byte, 0, max(readBufferBytes, 2*len(tail)))
+		}
+		buffer = append(buffer[:0], tail...)
+		whole, err := readFrames(body, &buffer)
+		if whole > 0 && !s.send(ctx, chunk{frames: buffer[:whole], buffer: buffer}) {
+			return ctx.Err()
+		}
+		if err != nil {
+			// What follows the last newline is a frame that was cut: it is worth nothing.
+			return err
+		}
+		tail = append(tail[:0], buffer[whole:]...)
+	}
+}
+
+// readFrames reads until the buffer holds at least one newline, and returns how many bytes of it are whole
+// frames.
+func readFrames(body io.Reader, buffer *[]byte) (whole int, err error) {
+	for {
+		b := *buffer
+		if len(b) == cap(b) {
+			if len(b) >= maxFrameBytes {
+				return 0, errFrameTooLarge
+			}
+			grown := make([]byte, len(b), 2*cap(b))
+			copy(grown, b)
+			b = grown
+		}
+		n, err := body.Read(b[len(b):cap(b)])
+		fresh := b[len(b) : len(b)+n]
+		if at := bytes.LastIndexByte(fresh, '\n'); at >= 0 {
+			whole = len(b) + at + 1
+		}
+		*buffer = b[:len(b)+n]
+		if whole > 0 || err != nil {
+			return whole, err
+		}
+	}
+}
+
+// take accepts a chunk that was received from chunks, and returns the stream's end if it is that.
+func (s *stream) take(c chunk) error {
+	switch {
+	case c.err != nil:
+		return c.err
+	case c.opened:
+		s.opened = true
+	default:
+		s.current, s.buffer = c.frames, c.buffer
+	}
+	return nil
+}
+
+// next returns the next frame's line of the chunk taken last, and gives the buffer back after the last one.
+// The line is valid until the next call.
+func (s *stream) next() (line []byte, ok bool) {
+	for len(s.current) > 0 {
+		line, s.current, _ = bytes.Cut(s.current, []byte{'\n'})
+		if len(bytes.TrimSpace(line)) > 0 {
+			s.frames++
+			return line, true
+		}
+	}
+	if s.buffer != nil {
+		s.free <- s.buffer
+		s.buffer = nil
+	}
+	return nil, false
+}
+
+// drained says that every frame received so far has been taken.
+func (s *stream) drained() bool { return len(s.current) == 0 }
+
+// peek returns the line that next would return.
+func (s *stream) peek() []byte {
+	line, _, _ := bytes.Cut(s.current, []byte{'\n'})
+	return line
+}

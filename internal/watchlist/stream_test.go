@@ -1,0 +1,129 @@
+package watchlist
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"strings"
+	"testing"
+	"testing/iotest"
+
+	"github.com/stretchr/testify/assert"
+	"k8s.io/apimachinery/pkg/watch"
+)
+
+type openerFunc func(context.Context) (io.ReadCloser, error)
+
+func (f openerFunc) Open(ctx context.Context, _ Request) (io.ReadCloser, error) { return f(ctx) }
+
+// readAll reads a stream to its end and returns its lines.
+func readAll(t *testing.T, body io.Reader) (lines []string, end error) {
+	t.Helper()
+	s := openStream(t.Context(), openerFunc(func(context.Context) (io.ReadCloser, error) {
+		return io.NopCloser(body), nil
+	}), Request{})
+	defer s.close()
+	for {
+		if err := s.take(<-s.chunks); err != nil {
+			return lines, err
+		}
+		for line, ok := s.next(); ok; line, ok = s.next() {
+			lines = append(lines, string(line))
+		}
+	}
+}
+
+func TestStreamCutsLines(t *testing.T) {
+	large := strings.Repeat("x", 3*readBufferBytes)
+	f := func(body string, want ...string) {
+		t.Helper()
+		for _, reader := range []io.Reader{strings.NewReader(body), iotest.OneByteReader(strings.NewReader(body)), iotest.DataErrReader(strings.NewReader(body))} {
+			lines, err := readAll(t, reader)
+			assert.ErrorIs(t, err, io.EOF)
+			assert.Equal(t, want, lines)
+		}
+	}
+	f("")
+	f("\n\n \n")
+	f("a\n", "a")
+	f("a\nb\n", "a", "b")
+	f("a\nthis was cut", "a")
+	f("this was cut")
+	f("a\n"+large+"\nb\n", "a", large, "b")
+	f(large+"\n"+large+"\n", large, large)
+}
+
+func TestStreamManySmallLines(t *testing.T) {
+	var want []string
+	for range 50_000 {
+		want = append(want, "a line")
+	}
+	lines, err := readAll(t, strings.NewReader(strings.Join(want, "\n")+"\n"))
+	assert.ErrorIs(t, err, io.EOF)
+	assert.Equal(t, want, lines)
+}
+
+func TestStreamBoundsFrames(t *testing.T) {
+	_, err := readAll(t, io.LimitReader(neverEnding('x'), 2*maxFrameBytes))
+	assert.ErrorIs(t, err, errFrameTooLarge)
+}
+
+type neverEnding byte
+
+func (b neverEnding) Read(p []byte) (int, error) {
+	copy(p, bytes.Repeat([]byte{byte(b)}, len(p)))
+	return len(p), nil
+}
+
+func TestStreamPassesErrorsOn(t *testing.T) {
+	broken := errors.New("broken")
+	lines, err := readAll(t, io.MultiReader(strings.NewReader("a\nb"), iotest.ErrReader(broken)))
+	assert.Equal(t, []string{"a"}, lines, "what came whole before the fault counts")
+	assert.ErrorIs(t, err, broken)
+
+	s := openStream(t.Context(), openerFunc(func(context.Context) (io.ReadCloser, error) { return nil, broken }), Request{})
+	defer s.close()
+	assert.ErrorIs(t, s.take(<-s.chunks), broken)
+	assert.False(t, s.opened)
+}
+
+// A stream that nobody reads waits, and its goroutine ends with close.
+func TestStreamClosedWhileItWaits(t *testing.T) {
+	s := openStream(t.Context(), openerFunc(func(context.Context) (io.ReadCloser, error) {
+		return io.NopCloser(neverEnding('\n')), nil
+	}), Request{})
+	s.close()
+	s.close()
+}
+
+func TestParseFrame(t *testing.T) {
+	f := func(line string, event watch.EventType, object string) {
+		t.Helper()
+		got, err := parseFrame([]byte(line))
+		assert.NoError(t, err)
+		assert.Equal(t, event, got.event)
+		assert.Equal(t, object, string(got.object))
+	}
+	f(`{"type":"ADDED","object":{"a":1}}`, watch.Added, `{"a":1}`)
+	f(`{"type":"ADDED","object":{"a":1}}`+"\r", watch.Added, `{"a":1}`)
+	f(` {"type": "MODIFIED", "object": {"a":1} } `, watch.Modified, `{"a":1}`)
+	f(`{"object":{"a":1},"type":"DELETED"}`, watch.Deleted, `{"a":1}`)
+	f(`{"type":"NEW","object":{}}`, "NEW", `{}`)
+
+	bad := func(line string) {
+		t.Helper()
+		_, err := parseFrame([]byte(line))
+		assert.ErrorIs(t, err, errNotAFrame)
+		assert.NotContains(t, err.Error(), "secret", "an error never quotes the input")
+	}
+	bad(`secret`)
+	bad(`{}`)
+	bad(`{"type":"ADDED"}`)
+	bad(`{"type":"ADDED","object":null}`)
+	bad(`{"type":"ADDED","object":"secret"}`)
+	bad(`{"type":7,"object":{"secret":1}}`)
+	bad(`{"type":"`)
+	bad(`{"type":"ADDED","object":{"secret"`)
+	bad(`[]`)
+}

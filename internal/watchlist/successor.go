@@ -1,0 +1,157 @@
+package watchlist
+
+import (
+	"context"
+	"time"
+
+	"go.uber.org/zap"
+	"k8s.io/apimachinery/pkg/watch"
+)
+
+// successor is a second stream, opened beside the live one to take its place. Until it does, whatever
+// becomes of it leaves the live stream alone.
+type successor struct {
+	*stream
+	due    *time.Timer // nil: not waited for
+	parked bool        // not read, until the live stream has caught up
+	relist *relist     // nil: a rotation
+}
+
+const (
+	// rotatePatience is how long a watch may take to say that it cannot start where it was told to. One
+	// that has nothing to tell says nothing.
+	rotatePatience = 2 * time.Second
+	// failedRelistRetry is when a relist that failed is tried again, if the interval is not shorter.
+	failedRelistRetry = 5 * time.Minute
+)
+
+func (f *follower) successorChunks() chan chunk {
+	if f.successor == nil || f.successor.parked {
+		return nil
+	}
+	return f.successor.chunks
+}
+
+func (f *follower) successorDue() <-chan time.Time {
+	if f.successor == nil || f.successor.due == nil {
+		return nil
+	}
+	return f.successor.due.C
+}
+
+func (s *successor) setDue(d time.Duration) {
+	s.stopDue()
+	s.due = time.NewTimer(d)
+}
+
+func (s *successor) stopDue() {
+	if s.due != nil {
+		s.due.Stop()
+		s.due = nil
+	}
+}
+
+// dropSuccessor closes the second stream and goes on with the first.
+func (f *follower) dropSuccessor() {
+	if f.successor == nil {
+		return
+	}
+	f.successor.stopDue()
+	f.successor.close()
+	if l := f.successor.relist; l != nil && l.holdsSlot {
+		<-f.SnapshotSlots
+	}
+	f.successor = nil
+}
+
+// promoteSuccessor closes the live stream and goes on with the second. What both have delivered is dropped
+// by the position.
+func (f *follower) promoteSuccessor() {
+	f.live.close()
+	f.successor.stopDue()
+	f.live, f.successor = f.successor.stream, nil
+	f.silence.Reset(f.silenceLimit(f.live))
+	f.rescheduleRotate()
+}
+
+func (f *follower) takeFromSuccessor(c chunk) {
+	s := f.successor
+	if err := s.take(c); err != nil {
+		if s.relist != nil && s.opened && isCleanEnd(err) {
+			err = errIncomplete
+		}
+		f.failSuccessor(err)
+		return
+	}
+	switch {
+	case c.opened && s.relist == nil:
+		s.setDue(rotatePatience)
+	case s.relist != nil:
+		s.setDue(endMarkerPatience)
+	}
+}
+
+// readSuccessor handles what has come on the second stream, and lets it take over when it may.
+func (f *follower) readSuccessor(ctx context.Context) error {
+	s := f.successor
+	switch {
+	case s == nil:
+		return nil
+	case s.relist != nil:
+		return f.readRelist(ctx)
+	case s.drained():
+		return nil
+	}
+	// The first frame of a rotation: that it came proves the watch good, unless it is an error.
+	first, err := parseFrame(s.peek())
+	if err == nil && first.event == watch.Error {
+		err = statusError(first.object)
+	}
+	if err != nil {
+		f.failSuccessor(err)
+		return nil
+	}
+	f.promoteSuccessor()
+	return f.readLive(ctx)
+}
+
+func (f *follower) successorTimedOut(ctx context.Context) error {
+	f.successor.due = nil
+	if f.successor.relist != nil {
+		return f.relistTimedOut(ctx)
+	}
+	f.promoteSuccessor()
+	return nil
+}
+
+// beginRotate opens a plain watch from the position on a fresh connection, so that a bad API server or
+// connection is left before it does harm. Compared with a relist it costs the server nothing.
+func (f *follower) beginRotate(ctx context.Context) {
+	if f.successor != nil || f.position.none() {
+		f.rescheduleRotate()
+		return
+	}
+	req := f.resumeRequest()
+	req.FreshConnection = true
+	f.Observer.StreamOpened("rotate")
+	f.successor = &successor{stream: openStream(ctx, f.Opener, req)}
+}
+
+func (f *follower) failSuccessor(err error) {
+	kind := "rotate"
+	if f.successor.relist != nil {
+		kind = "relist"
+		if !f.successor.relist.listed && f.hasNoWatchList(err) {
+			f.listUntil = time.Now().Add(listMemory)
+		}
+		f.abandonRelist()
+		f.armRelist()
+	} else {
+		f.rescheduleRotate()
+	}
+	if !isOwnEnd(err) {
+		f.Logger.Info("cannot replace stream, keeping the old one", append(resourceFields(&f.Resource, err),
+			zap.String("kind", kind))...)
+	}
+	f.dropSuccessor()
+}

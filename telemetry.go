@@ -1,0 +1,113 @@
+package k8swatchlistreceiver
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/delivery"
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/metadata"
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/watchlist"
+)
+
+// telemetry turns what the rooms tell of themselves into the receiver's own metrics.
+type telemetry struct {
+	builder    *metadata.TelemetryBuilder
+	queueBytes atomic.Int64
+
+	mu        sync.Mutex
+	resources map[groupResource]*resourceTelemetry
+}
+
+func newTelemetry(builder *metadata.TelemetryBuilder) (*telemetry, error) {
+	t := &telemetry{builder: builder, resources: make(map[groupResource]*resourceTelemetry)}
+	if err := builder.RegisterK8sWatchlistQueueBytesCallback(t.observeQueue); err != nil {
+		return nil, err
+	}
+	return t, builder.RegisterK8sWatchlistInventoryObjectsCallback(t.observeInventories)
+}
+
+func (t *telemetry) observeQueue(_ context.Context, o metric.Int64Observer) error {
+	o.Observe(t.queueBytes.Load())
+	return nil
+}
+
+func (t *telemetry) observeInventories(_ context.Context, o metric.Int64Observer) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, r := range t.resources {
+		o.Observe(r.objects.Load(), r.attributes)
+	}
+	return nil
+}
+
+// resourceTelemetry counts for all readers of one resource together: a metric for each namespace would be
+// as many series as there are namespaces.
+type resourceTelemetry struct {
+	*metadata.TelemetryBuilder
+	set        attribute.Set
+	attributes metric.MeasurementOption
+	objects    atomic.Int64
+}
+
+func (t *telemetry) of(r watchlist.Resource) *resourceTelemetry {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	key := groupResource{plural: r.Plural, group: r.Group}
+	found, ok := t.resources[key]
+	if !ok {
+		set := attribute.NewSet(attribute.String("group", r.Group), attribute.String("resource", r.Plural))
+		found = &resourceTelemetry{TelemetryBuilder: t.builder, set: set, attributes: metric.WithAttributeSet(set)}
+		t.resources[key] = found
+	}
+	return found
+}
+
+func (r *resourceTelemetry) add(counter metric.Int64Counter) {
+	counter.Add(context.Background(), 1, r.attributes)
+}
+
+func (r *resourceTelemetry) addWith(counter metric.Int64Counter, key, value string) {
+	counter.Add(context.Background(), 1, r.attributes, metric.WithAttributes(attribute.String(key, value)))
+}
+
+// readerObserver tells one reader's doings to the telemetry of its resource and to the receiver's health.
+type readerObserver struct {
+	*resourceTelemetry
+	name   string
+	health *health
+}
+
+func (o readerObserver) StreamOpened(kind string) {
+	o.addWith(o.K8sWatchlistStreamsOpened, "kind", kind)
+}
+func (o readerObserver) StreamEnded(reason string) {
+	o.addWith(o.K8sWatchlistStreamsEnded, "reason", reason)
+}
+func (o readerObserver) DuplicateDropped()         { o.add(o.K8sWatchlistDuplicatesDropped) }
+func (o readerObserver) FrameUndecodable()         { o.add(o.K8sWatchlistUndecodableFrames) }
+func (o readerObserver) Recovered()                { o.add(o.K8sWatchlistRecovered) }
+func (o readerObserver) GapRecorded(reason string) { o.addWith(o.K8sWatchlistGaps, "reason", reason) }
+func (o readerObserver) RelistEnded(outcome string) {
+	o.addWith(o.K8sWatchlistRelists, "outcome", outcome)
+}
+func (o readerObserver) Paused()                    { o.add(o.K8sWatchlistPaused) }
+func (o readerObserver) InventoryChanged(delta int) { o.objects.Add(int64(delta)) }
+func (o readerObserver) StateChanged(s watchlist.State) {
+	o.health.report(o.name, s.Err)
+}
+
+func (t *telemetry) deliveryObserver() delivery.Observer {
+	return delivery.Observer{
+		Dropped: func(records int, _ error) {
+			t.builder.K8sWatchlistRecordsDropped.Add(context.Background(), int64(records))
+		},
+		Retried: func(error) {
+			t.builder.K8sWatchlistConsumerRetries.Add(context.Background(), 1)
+		},
+		QueueBytes: func(delta int) { t.queueBytes.Add(int64(delta)) },
+	}
+}

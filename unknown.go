@@ -1,0 +1,71 @@
+package k8swatchlistreceiver
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	"go.opentelemetry.io/collector/confmap"
+)
+
+// Unmarshal implements confmap.Unmarshaler, so that an unknown key is reported with the keys that there are.
+func (c *Config) Unmarshal(conf *confmap.Conf) error {
+	errs := unknownKeys(reflect.TypeFor[Config](), conf.ToStringMap(), "")
+	errs = append(errs, conf.Unmarshal(c, confmap.WithIgnoreUnused()))
+	return errors.Join(errs...)
+}
+
+// foreignKeys are keys that people know from the Collector's other Kubernetes receivers.
+var foreignKeys = map[string]string{
+	"objects":   "write resources",
+	"group":     "write the API group into name, as in deployments.apps",
+	"mode":      "leave it out, every resource is watched",
+	"namespace": "write namespaces",
+}
+
+// unknownKeys compares what is configured with the keys of a struct. prefix is the way to it.
+func unknownKeys(t reflect.Type, configured map[string]any, prefix string) []error {
+	fields := map[string]reflect.Type{}
+	var known []string
+	for i := range t.NumField() {
+		if key := t.Field(i).Tag.Get("mapstructure"); key != "" {
+			fields[key] = t.Field(i).Type
+			known = append(known, key)
+		}
+	}
+	var errs []error
+	for _, key := range slices.Sorted(maps.Keys(configured)) {
+		field, ok := fields[key]
+		if !ok {
+			hint, foreign := foreignKeys[key]
+			if !foreign {
+				hint = "the keys are " + strings.Join(known, ", ")
+			}
+			errs = append(errs, fmt.Errorf("%s%s: is an unknown key; %s", prefix, key, hint))
+			continue
+		}
+		errs = append(errs, unknownKeysBelow(field, configured[key], prefix+key)...)
+	}
+	return errs
+}
+
+func unknownKeysBelow(field reflect.Type, value any, path string) []error {
+	switch value := value.(type) {
+	case map[string]any:
+		if field.Kind() == reflect.Struct {
+			return unknownKeys(field, value, path+".")
+		}
+	case []any:
+		if field.Kind() == reflect.Slice {
+			var errs []error
+			for i, element := range value {
+				errs = append(errs, unknownKeysBelow(field.Elem(), element, fmt.Sprintf("%s[%d]", path, i))...)
+			}
+			return errs
+		}
+	}
+	return nil // another type than it should be, which has its own message
+}

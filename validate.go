@@ -1,0 +1,328 @@
+package k8swatchlistreceiver
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/catalog"
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/kubeclient"
+)
+
+const (
+	minRelistInterval = time.Hour
+	maxRelistInterval = 7 * 24 * time.Hour
+	minRotateInterval = time.Minute
+)
+
+// Validate finds every mistake that can be found without asking a server, and names for each the key and
+// what would be right.
+func (c *Config) Validate() error {
+	var errs []error
+	errs = append(errs, c.validateClient()...)
+	errs = append(errs, c.validateResources()...)
+	errs = append(errs, c.Relist.validate()...)
+	if c.Body != bodyMap && c.Body != bodyJSON {
+		errs = append(errs, fmt.Errorf("body: %q is not one of map, json", c.Body))
+	}
+	errs = append(errs, c.validateLimits()...)
+	return errors.Join(errs...)
+}
+
+func (c *Config) validateClient() []error {
+	var errs []error
+	switch c.AuthType {
+	case kubeclient.AuthServiceAccount, kubeclient.AuthKubeConfig, kubeclient.AuthNone:
+		if c.Kubeconfig != "" && c.AuthType != kubeclient.AuthKubeConfig {
+			errs = append(errs, fmt.Errorf("kubeconfig: is used only with auth_type kubeConfig, not %s", c.AuthType))
+		}
+		if c.Context != "" && c.AuthType != kubeclient.AuthKubeConfig {
+			errs = append(errs, fmt.Errorf("context: is used only with auth_type kubeConfig, not %s", c.AuthType))
+		}
+		if c.APIServer != "" && c.AuthType != kubeclient.AuthNone {
+			errs = append(errs, fmt.Errorf("api_server: is used only with auth_type none, not %s", c.AuthType))
+		}
+	default:
+		errs = append(errs, fmt.Errorf("auth_type: %q is not one of serviceAccount, kubeConfig, none", c.AuthType))
+	}
+	if c.APIServer != "" {
+		if err := checkURL(c.APIServer); err != nil {
+			errs = append(errs, fmt.Errorf("api_server: %w (for example https://10.0.0.1:6443)", err))
+		}
+	}
+	if !(c.KubeAPIQPS > 0) { // NaN too
+		errs = append(errs, fmt.Errorf("kube_api_qps: %v is not above 0 (the default is 5)", c.KubeAPIQPS))
+	}
+	if c.KubeAPIBurst < 1 {
+		errs = append(errs, fmt.Errorf("kube_api_burst: %d is less than 1 (the default is 10)", c.KubeAPIBurst))
+	}
+	if strings.ContainsFunc(c.UserAgent, func(r rune) bool { return r < ' ' || r > '~' }) {
+		errs = append(errs, fmt.Errorf("user_agent: %q has characters other than printable ASCII", c.UserAgent))
+	}
+	return errs
+}
+
+func checkURL(s string) error {
+	u, err := url.Parse(s)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" {
+		return fmt.Errorf("%q is not an http or https URL", s)
+	}
+	if u.User != nil || u.RawQuery != "" || u.Fragment != "" {
+		return errors.New("the URL has more than scheme, host, port and path")
+	}
+	return nil
+}
+
+func (c *Config) validateResources() []error {
+	if len(c.Resources) == 0 {
+		return []error{errors.New("resources: is empty; name at least one resource, as in resources: [{name: pods}]")}
+	}
+	var errs []error
+	var specs []catalog.Spec
+	for i := range c.Resources {
+		r := &c.Resources[i]
+		for _, err := range r.validate() {
+			errs = append(errs, fmt.Errorf("resources[%d].%w", i, err))
+		}
+		if checkName(r.Name) == nil {
+			specs = append(specs, r.specs(i)...)
+		}
+	}
+	return append(errs, overlapErrors(specs)...)
+}
+
+// validate returns errors that begin with the key inside the entry.
+func (r *ResourceConfig) validate() []error {
+	var errs []error
+	if err := checkName(r.Name); err != nil {
+		errs = append(errs, fmt.Errorf("name: %w", err))
+	} else {
+		errs = append(errs, r.validateScope()...)
+	}
+	if err := r.checkVersion(); err != nil {
+		errs = append(errs, fmt.Errorf("version: %w", err))
+	}
+	for i, namespace := range r.Namespaces {
+		if err := checkNamespace(namespace); err != nil {
+			errs = append(errs, fmt.Errorf("namespaces[%d]: %w", i, err))
+		} else if first := slices.Index(r.Namespaces, namespace); first < i {
+			errs = append(errs, fmt.Errorf("namespaces[%d]: %q stands in namespaces[%d] already", i, namespace, first))
+		}
+	}
+	if _, err := labels.Parse(r.LabelSelector); err != nil {
+		errs = append(errs, fmt.Errorf("label_selector: cannot parse %q: %w (for example app=web,tier in (front,back))", r.LabelSelector, err))
+	}
+	if _, err := fields.ParseSelector(r.FieldSelector); err != nil {
+		errs = append(errs, fmt.Errorf("field_selector: cannot parse %q: %w (for example status.phase=Running,spec.nodeName!=n1)", r.FieldSelector, err))
+	}
+	return errs
+}
+
+var (
+	// versionWord is what versions look like, in a place where there should be none.
+	versionWord = regexp.MustCompile(`^v[0-9]+((alpha|beta)[0-9]+)?$`)
+
+	// subresources of built-in resources, which have no list and no watch.
+	subresources = []string{"approval", "attach", "binding", "ephemeralcontainers", "eviction", "exec", "finalize", "log", "portforward", "proxy", "resize", "scale", "status", "token"}
+)
+
+// checkName says what is wrong with a resource's name, and which name was probably meant.
+func checkName(name string) error {
+	switch {
+	case name == "":
+		return errors.New("is missing; write a plural name (configmaps), a plural name and its API group (deployments.apps) or a preset: " + presetNames())
+	case presets[name] != nil:
+		return nil
+	case strings.ContainsAny(name, "*?[]()^$|\\"):
+		return fmt.Errorf("%q is a pattern, and patterns are not supported; name each resource", name)
+	case strings.Contains(name, "/"):
+		return checkSlashes(name)
+	}
+	plural, group, hasGroup := strings.Cut(name, ".")
+	if b, ok := builtinMeant(plural); ok && plural != b.plural && (!hasGroup || plural != strings.ToLower(plural)) {
+		return fmt.Errorf("%q is not a plural name; write %s", name, b.name())
+	}
+	if plural != strings.ToLower(plural) {
+		return fmt.Errorf("%q looks like a kind; write the resource's plural name in lower case, as `kubectl api-resources` shows it", name)
+	}
+	if msgs := validation.IsDNS1035Label(plural); len(msgs) > 0 {
+		return fmt.Errorf("%q is not a plural name: %s", plural, strings.Join(msgs, "; "))
+	}
+	if !hasGroup {
+		return nil
+	}
+	return checkGroup(plural, group)
+}
+
+func checkGroup(plural, group string) error {
+	version, rest, _ := strings.Cut(group, ".")
+	switch {
+	case group == "":
+		return fmt.Errorf("%q ends in a dot without an API group; write %s", plural+".", plural)
+	case group == "core" || group == "api":
+		return fmt.Errorf("there is no API group %q; resources of the core group have none: write %s", group, plural)
+	case versionWord.MatchString(version) && rest == "":
+		return fmt.Errorf("%q is a version and no API group; write name: %s and version: %s", version, nameOf(plural, ""), version)
+	case versionWord.MatchString(version):
+		return fmt.Errorf("%q has a version in the API group; write name: %s.%s and version: %s", plural+"."+group, plural, rest, version)
+	}
+	if msgs := validation.IsDNS1123Subdomain(group); len(msgs) > 0 {
+		return fmt.Errorf("%q is not an API group: %s", group, strings.Join(msgs, "; "))
+	}
+	return nil
+}
+
+// nameOf is the built-in resource's full name, or the plural if it is none.
+func nameOf(plural, group string) string {
+	if b, ok := builtinNamed(plural, group, group != ""); ok {
+		return b.name()
+	}
+	if group == "" {
+		return plural
+	}
+	return plural + "." + group
+}
+
+// checkSlashes explains a name in a form that other tools use: group/version/plural, group/plural, or
+// plural/subresource.
+func checkSlashes(name string) error {
+	parts := strings.Split(name, "/")
+	last := parts[len(parts)-1]
+	switch {
+	case len(parts) == 2 && slices.Contains(subresources, last):
+		return fmt.Errorf("%q is a subresource, which cannot be watched; write %s", name, parts[0])
+	case len(parts) == 2 && versionWord.MatchString(parts[0]):
+		return fmt.Errorf("%q is not a resource's name; write name: %s and version: %s", name, nameOf(last, ""), parts[0])
+	case len(parts) == 2:
+		return fmt.Errorf("%q is not a resource's name; write the plural name first and then the API group: %s", name, nameOf(last, parts[0]))
+	case len(parts) == 3:
+		return fmt.Errorf("%q is not a resource's name; write name: %s and version: %s", name, nameOf(last, parts[0]), parts[1])
+	default:
+		return fmt.Errorf("%q is not a resource's name; write the plural name and the API group, as in deployments.apps", name)
+	}
+}
+
+// validateScope finds namespaces for resources that have none.
+func (r *ResourceConfig) validateScope() []error {
+	if len(r.Namespaces) == 0 {
+		return nil
+	}
+	var cluster, namespaced []string
+	for _, s := range r.specs(0) {
+		b, ok := builtinNamed(s.Plural, s.Group, s.GroupKnown)
+		if ok && b.clusterScoped {
+			cluster = append(cluster, specName(s))
+		} else {
+			namespaced = append(namespaced, specName(s))
+		}
+	}
+	switch {
+	case len(cluster) == 0:
+		return nil
+	case len(namespaced) == 0:
+		return []error{fmt.Errorf("namespaces: %s is not in any namespace; leave namespaces out", strings.Join(cluster, " and "))}
+	default:
+		return []error{fmt.Errorf("namespaces: the preset %s also names %s, which are not in any namespace; name %s instead",
+			r.Name, strings.Join(cluster, " and "), strings.Join(namespaced, " and "))}
+	}
+}
+
+func (r *ResourceConfig) checkVersion() error {
+	if r.Version == "" {
+		return nil
+	}
+	if group, version, ok := strings.Cut(r.Version, "/"); ok {
+		return fmt.Errorf("%q is a group and a version; write name: %s.%s and version: %s", r.Version, strings.SplitN(r.Name, ".", 2)[0], group, version)
+	}
+	if msgs := validation.IsDNS1035Label(r.Version); len(msgs) > 0 {
+		return fmt.Errorf("%q is not a version, such as v1 or v1beta1", r.Version)
+	}
+	preset := presets[r.Name]
+	for _, gr := range preset {
+		if gr.group != preset[0].group {
+			return fmt.Errorf("the preset %s names resources of several API groups, which have versions of their own; name the one to pin, for example %s",
+				r.Name, nameOf(gr.plural, gr.group))
+		}
+	}
+	return nil
+}
+
+func checkNamespace(namespace string) error {
+	switch {
+	case namespace == "":
+		return errors.New("is empty; leave namespaces out to read all of them")
+	case namespace == "*" || strings.EqualFold(namespace, "all"):
+		return fmt.Errorf("%q is not a namespace; leave namespaces out to read all of them", namespace)
+	case strings.ContainsAny(namespace, "*?[]()^$|\\"):
+		return fmt.Errorf("%q is a pattern, and patterns are not supported; name each namespace", namespace)
+	}
+	if msgs := validation.IsDNS1123Label(namespace); len(msgs) > 0 {
+		return fmt.Errorf("%q is not a namespace: %s", namespace, strings.Join(msgs, "; "))
+	}
+	return nil
+}
+
+func (r *RelistConfig) validate() []error {
+	var errs []error
+	short := shortRelistGate.IsEnabled()
+	switch {
+	case r.Interval == 0:
+	case r.Interval < 0, r.Interval < minRelistInterval && !short:
+		errs = append(errs, fmt.Errorf("relist.interval: %s is less than 1h; write 0 for never, or 1h to 168h%s", r.Interval, unitHint(r.Interval)))
+	case r.Interval > maxRelistInterval:
+		errs = append(errs, fmt.Errorf("relist.interval: %s is more than 168h; write 0 for never, or 1h to 168h", r.Interval))
+	}
+	switch {
+	case r.RotateInterval == 0:
+	case r.RotateInterval < 0, r.RotateInterval < minRotateInterval && !short:
+		errs = append(errs, fmt.Errorf("relist.rotate_interval: %s is less than 1m; write 0 for never, or 1m or more%s", r.RotateInterval, unitHint(r.RotateInterval)))
+	}
+	switch r.Emit {
+	case emitChanges:
+	case emitSnapshot:
+		if r.Interval == 0 {
+			errs = append(errs, errors.New("relist.emit: snapshot needs relists, and relist.interval 0 turns them off; set an interval of 1h to 168h"))
+		}
+	default:
+		errs = append(errs, fmt.Errorf("relist.emit: %q is not one of changes, snapshot", r.Emit))
+	}
+	return errs
+}
+
+// unitHint helps those who wrote a number without a unit, which YAML gives as nanoseconds.
+func unitHint(d time.Duration) string {
+	if d > 0 && d < time.Microsecond*100 {
+		return fmt.Sprintf(" (a duration needs a unit, as in %dh)", d.Nanoseconds())
+	}
+	return ""
+}
+
+func (c *Config) validateLimits() []error {
+	var errs []error
+	if c.Queue.MaxBytes < 1 {
+		errs = append(errs, fmt.Errorf("queue.max_bytes: %d is less than 1 (the default is 16777216)", c.Queue.MaxBytes))
+	}
+	if c.Queue.DrainTimeout < 0 {
+		errs = append(errs, fmt.Errorf("queue.drain_timeout: %s is negative; write 0 to deliver nothing more at shutdown", c.Queue.DrainTimeout))
+	}
+	if c.Batch.MaxRecords < 1 {
+		errs = append(errs, fmt.Errorf("batch.max_records: %d is less than 1 (the default is 500)", c.Batch.MaxRecords))
+	}
+	if c.Batch.MaxBytes < 1 {
+		errs = append(errs, fmt.Errorf("batch.max_bytes: %d is less than 1 (the default is 524288)", c.Batch.MaxBytes))
+	} else if c.Queue.MaxBytes >= 1 && c.Batch.MaxBytes > c.Queue.MaxBytes {
+		errs = append(errs, fmt.Errorf("batch.max_bytes: %d is more than the queue holds; write at most queue.max_bytes, which is %d", c.Batch.MaxBytes, c.Queue.MaxBytes))
+	}
+	if c.Batch.Timeout < 0 {
+		errs = append(errs, fmt.Errorf("batch.timeout: %s is negative; write 0 to send every record at once", c.Batch.Timeout))
+	}
+	return errs
+}
