@@ -60,6 +60,7 @@ var builtins = []builtin{
 
 	{plural: "certificatesigningrequests", group: "certificates.k8s.io", kind: "CertificateSigningRequest", shortNames: []string{"csr"}, clusterScoped: true},
 	{plural: "clustertrustbundles", group: "certificates.k8s.io", kind: "ClusterTrustBundle", clusterScoped: true},
+	{plural: "podcertificaterequests", group: "certificates.k8s.io", kind: "PodCertificateRequest"},
 
 	{plural: "leases", group: "coordination.k8s.io", kind: "Lease"},
 	{plural: "endpointslices", group: "discovery.k8s.io", kind: "EndpointSlice"},
@@ -83,6 +84,7 @@ var builtins = []builtin{
 	{plural: "roles", group: "rbac.authorization.k8s.io", kind: "Role"},
 
 	{plural: "deviceclasses", group: "resource.k8s.io", kind: "DeviceClass", clusterScoped: true},
+	{plural: "devicetaintrules", group: "resource.k8s.io", kind: "DeviceTaintRule", clusterScoped: true},
 	{plural: "resourceclaims", group: "resource.k8s.io", kind: "ResourceClaim"},
 	{plural: "resourceclaimtemplates", group: "resource.k8s.io", kind: "ResourceClaimTemplate"},
 	{plural: "resourceslices", group: "resource.k8s.io", kind: "ResourceSlice", clusterScoped: true},
@@ -95,6 +97,8 @@ var builtins = []builtin{
 	{plural: "storageclasses", group: "storage.k8s.io", kind: "StorageClass", shortNames: []string{"sc"}, clusterScoped: true},
 	{plural: "volumeattachments", group: "storage.k8s.io", kind: "VolumeAttachment", clusterScoped: true},
 	{plural: "volumeattributesclasses", group: "storage.k8s.io", kind: "VolumeAttributesClass", shortNames: []string{"vac"}, clusterScoped: true},
+
+	{plural: "storageversionmigrations", group: "storagemigration.k8s.io", kind: "StorageVersionMigration", clusterScoped: true},
 }
 
 // builtinNamed finds a built-in resource by its plural name and, if known, its group. A bare name means the

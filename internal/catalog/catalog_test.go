@@ -94,7 +94,6 @@ type run struct {
 	readers []string // in the order they were started, with the time
 	reports map[string]error
 	logs    *observer.ObservedLogs
-	taken   []watchlist.Change
 }
 
 func runCatalog(t *testing.T, server *apiServer, down, length time.Duration, specs ...catalog.Spec) run {

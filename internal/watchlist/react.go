@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"net/http"
 	"time"
 )
 
@@ -103,6 +104,8 @@ func (r *Reader) react(ctx context.Context, end ending) {
 	}
 	if !end.opened {
 		r.setState(Unreachable, err)
+		// Behind a load balancer another connection may lead to an API server that fares better.
+		r.freshNext = r.freshNext || statusCode(err) >= http.StatusInternalServerError
 	}
 	r.wait(ctx, max(r.backoff.NextBackOff(), retryAfter(err)))
 }
