@@ -52,6 +52,17 @@ type Config struct {
 	// Relist is how often the receiver makes sure that it missed nothing.
 	Relist RelistConfig `mapstructure:"relist"`
 
+	// Storage is the ID of a storage extension, such as file_storage, in which the receiver keeps how far it
+	// has come, so that after a restart it goes on there. Default: none; every start begins afresh.
+	Storage *component.ID `mapstructure:"storage"`
+
+	// InitialState says what to do with the objects that exist when a resource is read for the first time:
+	// emit them, or skip them and emit only what changes. Default: emit.
+	InitialState string `mapstructure:"initial_state"`
+
+	// Checkpoint says how often what is kept in the storage extension is written.
+	Checkpoint CheckpointConfig `mapstructure:"checkpoint"`
+
 	// Body is the form of the object in the record's body: map (structured) or json (one string).
 	// Default: map.
 	Body string `mapstructure:"body"`
@@ -107,6 +118,19 @@ type RelistConfig struct {
 	_ struct{}
 }
 
+// CheckpointConfig says how often checkpoints are written. Only with a storage.
+type CheckpointConfig struct {
+	// Interval is how long after a record was accepted its checkpoint is written, as a duration. After a
+	// crash what was accepted in that time comes again. Default: 1s.
+	Interval time.Duration `mapstructure:"interval"`
+
+	// MaxChanges is how many changes of a resource may wait for that. Default: 1000.
+	MaxChanges int `mapstructure:"max_changes"`
+
+	// prevent unkeyed literal initialization
+	_ struct{}
+}
+
 // QueueConfig bounds what waits for the next consumer.
 type QueueConfig struct {
 	// MaxBytes of records that may wait. When the queue is full, streams are closed and resumed later.
@@ -141,6 +165,12 @@ const (
 	emitSnapshot = "snapshot"
 )
 
+// Values of initial_state.
+const (
+	initialEmit = "emit"
+	initialSkip = "skip"
+)
+
 // Values of body.
 const (
 	bodyMap  = "map"
@@ -156,6 +186,11 @@ func createDefaultConfig() component.Config {
 			Interval:       6 * time.Hour,
 			Emit:           emitChanges,
 			RotateInterval: 30 * time.Minute,
+		},
+		InitialState: initialEmit,
+		Checkpoint: CheckpointConfig{
+			Interval:   time.Second,
+			MaxChanges: 1000,
 		},
 		Body: bodyMap,
 		Queue: QueueConfig{

@@ -91,6 +91,8 @@ func TestDefaultConfig(t *testing.T) {
 		KubeAPIBurst: 10,
 		Resources:    []ResourceConfig{{Name: "pods"}},
 		Relist:       RelistConfig{Interval: 6 * time.Hour, Emit: "changes", RotateInterval: 30 * time.Minute},
+		InitialState: "emit",
+		Checkpoint:   CheckpointConfig{Interval: time.Second, MaxChanges: 1000},
 		Body:         "map",
 		Queue:        QueueConfig{MaxBytes: 16777216, DrainTimeout: 10 * time.Second},
 		Batch:        BatchConfig{MaxRecords: 500, MaxBytes: 524288, Timeout: 200 * time.Millisecond},
@@ -113,6 +115,9 @@ func TestEveryKey(t *testing.T) {
 	}, cfg.clientOptions("1.2.3"))
 	assert.Equal(t, "prod-eu-1", cfg.ClusterName)
 	assert.Equal(t, RelistConfig{Interval: 24 * time.Hour, Emit: "snapshot", RotateInterval: 10 * time.Minute}, cfg.Relist)
+	assert.Equal(t, "file_storage/k8s", cfg.Storage.String())
+	assert.Equal(t, "skip", cfg.InitialState)
+	assert.Equal(t, CheckpointConfig{Interval: 5 * time.Second, MaxChanges: 10000}, cfg.Checkpoint)
 	assert.Equal(t, "json", cfg.Body)
 	assert.Equal(t, QueueConfig{MaxBytes: 33554432}, cfg.Queue)
 	assert.Equal(t, BatchConfig{MaxRecords: 1000, MaxBytes: 1048576}, cfg.Batch)

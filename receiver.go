@@ -2,18 +2,21 @@ package k8swatchlistreceiver
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
 
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/consumer"
+	"go.opentelemetry.io/collector/extension/xextension/storage"
 	"go.opentelemetry.io/collector/receiver"
 	"go.opentelemetry.io/collector/receiver/receiverhelper"
 	"go.uber.org/zap"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/catalog"
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/checkpoint"
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/delivery"
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/kubeclient"
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/metadata"
@@ -36,6 +39,7 @@ type watchlistReceiver struct {
 
 	client   *kubeclient.Client
 	records  *record.Builder
+	keeper   *checkpoint.Keeper // nil without storage
 	delivery *delivery.Delivery[watchlist.Change]
 	health   *health
 	cancel   context.CancelFunc
@@ -77,6 +81,9 @@ func (r *watchlistReceiver) Start(_ context.Context, host component.Host) error 
 		return err
 	}
 	r.health = newHealth(host)
+	if r.keeper, err = r.newKeeper(host); err != nil {
+		return err
+	}
 	r.records = record.NewBuilder(record.Options{
 		ClusterName:  r.cfg.ClusterName,
 		Body:         recordBody(r.cfg.Body),
@@ -89,7 +96,7 @@ func (r *watchlistReceiver) Start(_ context.Context, host component.Host) error 
 		BatchMaxBytes:   r.cfg.Batch.MaxBytes,
 		BatchTimeout:    r.cfg.Batch.Timeout,
 		DrainTimeout:    r.cfg.Queue.DrainTimeout,
-	}, changeBytes, r.records.Build, r.next, nil, r.telemetry.deliveryObserver(), r.set.Logger)
+	}, changeBytes, r.records.Build, r.next, r.accepted(), r.telemetry.deliveryObserver(), r.set.Logger)
 	r.delivery.Start()
 
 	readers := catalog.New(catalog.Options{
@@ -117,13 +124,16 @@ func (r *watchlistReceiver) Shutdown(ctx context.Context) error {
 	r.cancel()
 	r.running.Wait()
 	err := r.delivery.Shutdown(ctx)
+	if r.keeper != nil {
+		err = errors.Join(err, r.keeper.Shutdown(ctx))
+	}
 	r.client.Close()
 	r.telemetry.builder.Shutdown()
 	return err
 }
 
 func (r *watchlistReceiver) newReader(resource watchlist.Resource, listOnly bool, served func(context.Context) (bool, error)) *watchlist.Reader {
-	return watchlist.NewReader(watchlist.Options{
+	reader := watchlist.NewReader(watchlist.Options{
 		Resource:       resource,
 		Plan:           redact.NewPlan(resource.Group, resource.Plural),
 		Opener:         r.client,
@@ -134,6 +144,7 @@ func (r *watchlistReceiver) newReader(resource watchlist.Resource, listOnly bool
 		RelistInterval: r.cfg.Relist.Interval,
 		RotateInterval: r.cfg.Relist.RotateInterval,
 		EmitSnapshots:  r.cfg.Relist.Emit == emitSnapshot,
+		SkipInitial:    r.cfg.InitialState == initialSkip,
 		ListOnly:       listOnly,
 		Observer: readerObserver{
 			resourceTelemetry: r.telemetry.of(resource),
@@ -142,6 +153,45 @@ func (r *watchlistReceiver) newReader(resource watchlist.Resource, listOnly bool
 		},
 		Logger: r.set.Logger,
 	})
+	if r.keeper != nil {
+		reader.Restore = func(ctx context.Context, add func(redact.Identity)) (watchlist.Progress, error) {
+			return r.keeper.Restore(ctx, r.records.ClusterUID(), &reader.Resource, add)
+		}
+	}
+	return reader
+}
+
+// newKeeper returns what keeps checkpoints in the storage extension that is configured, if one is.
+func (r *watchlistReceiver) newKeeper(host component.Host) (*checkpoint.Keeper, error) {
+	if r.cfg.Storage == nil {
+		return nil, nil
+	}
+	extension, ok := host.GetExtensions()[*r.cfg.Storage]
+	if !ok {
+		return nil, fmt.Errorf("storage: there is no extension %s; define it under extensions and name it in service.extensions", r.cfg.Storage)
+	}
+	storageExtension, ok := extension.(storage.Extension)
+	if !ok {
+		return nil, fmt.Errorf("storage: the extension %s is not a storage extension; use one such as file_storage", r.cfg.Storage)
+	}
+	keeper := checkpoint.NewKeeper(checkpoint.Options{
+		Extension:  storageExtension,
+		Receiver:   r.set.ID,
+		Interval:   r.cfg.Checkpoint.Interval,
+		MaxChanges: r.cfg.Checkpoint.MaxChanges,
+		Report:     r.health.report,
+		Logger:     r.set.Logger,
+	})
+	keeper.Start()
+	return keeper, nil
+}
+
+// accepted is told of what the next consumer has accepted.
+func (r *watchlistReceiver) accepted() func([]watchlist.Change) {
+	if r.keeper == nil {
+		return nil
+	}
+	return r.keeper.Accepted
 }
 
 // readerName names a reader in the component status.
@@ -162,7 +212,15 @@ func readerName(r watchlist.Resource) string {
 // changeOverheadBytes is about what a queued change weighs besides its object.
 const changeOverheadBytes = 512
 
-func changeBytes(c watchlist.Change) int { return changeOverheadBytes + len(c.Object.JSON) }
+// otherOverheadBytes is the same of a change that is no record.
+const otherOverheadBytes = 256
+
+func changeBytes(c watchlist.Change) int {
+	if !c.IsRecord() {
+		return otherOverheadBytes
+	}
+	return changeOverheadBytes + len(c.Object.JSON)
+}
 
 func recordBody(body string) record.BodyMode {
 	if body == bodyJSON {

@@ -23,6 +23,7 @@ import (
 	"go.opentelemetry.io/otel/sdk/metric/metricdata/metricdatatest"
 
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/fold"
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/memstorage"
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/metadata"
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/metadatatest"
 )
@@ -34,6 +35,34 @@ type podServer struct {
 
 	mu        sync.Mutex
 	forbidden bool
+	opened    []string
+	open      int
+}
+
+// streams are the streams that were asked for, in order.
+func (s *podServer) streams() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.opened
+}
+
+func (s *podServer) begin(stream string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.opened = append(s.opened, stream)
+	s.open++
+}
+
+func (s *podServer) end() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.open--
+}
+
+func (s *podServer) idle() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.open == 0
 }
 
 func newPodServer(t *testing.T) *podServer {
@@ -70,10 +99,14 @@ func (s *podServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		_ = json.NewEncoder(w).Encode(map[string]any{"kind": "Status", "apiVersion": "v1", "status": "Failure",
 			"reason": "Forbidden", "code": 403, "message": "pods is forbidden"})
 	default:
-		if r.URL.Query().Get("sendInitialEvents") == "true" {
+		if r.URL.Query().Get("sendInitialEvents") != "true" {
+			s.begin("watch from " + r.URL.Query().Get("resourceVersion"))
+		} else {
+			s.begin("snapshot")
 			fmt.Fprintf(w, `{"type":"ADDED","object":%s}`+"\n"+`{"type":"ADDED","object":%s}`+"\n", pod("a", 5), pod("b", 6))
 			fmt.Fprint(w, `{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"7","annotations":{"k8s.io/initial-events-end":"true"}}}}`+"\n")
 		}
+		defer s.end()
 		for {
 			w.(http.Flusher).Flush()
 			select {
@@ -183,6 +216,58 @@ func TestStartAndShutdownWithoutAServer(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, r.Start(t.Context(), componenttest.NewNopHost()))
 	require.NoError(t, r.Shutdown(t.Context()))
+}
+
+// storageHost is a host with one extension.
+type storageHost struct {
+	component.Host
+	extension component.Component
+}
+
+func (h storageHost) GetExtensions() map[component.ID]component.Component {
+	return map[component.ID]component.Component{component.MustNewID("storage"): h.extension}
+}
+
+// A receiver that is started again on the same storage goes on where the first one was.
+func TestRestartWithStorage(t *testing.T) {
+	server := newPodServer(t)
+	host := storageHost{Host: componenttest.NewNopHost(), extension: memstorage.New()}
+	id := component.MustNewID("storage")
+	cfg := podsConfig(server.URL)
+	cfg.Storage = &id
+	sink := new(consumertest.LogsSink)
+	life := func(event string, records int) {
+		r, err := NewFactory().CreateLogs(t.Context(), receivertest.NewNopSettings(metadata.Type), cfg, sink)
+		require.NoError(t, err)
+		require.NoError(t, r.Start(t.Context(), host))
+		server.events <- event
+		assert.Eventually(t, func() bool { return len(recordsOf(sink)) == records }, 10*time.Second, 5*time.Millisecond)
+		require.NoError(t, r.Shutdown(t.Context()))
+		require.Eventually(t, server.idle, 10*time.Second, 5*time.Millisecond) // else the old stream takes the next event
+	}
+	life(fmt.Sprintf(`{"type":"MODIFIED","object":%s}`, pod("a", 8)), 3)
+	life(fmt.Sprintf(`{"type":"DELETED","object":%s}`, pod("b", 9)), 4)
+	assert.Empty(t, fold.Duplicates(recordsOf(sink)))
+	assert.Equal(t, []string{"snapshot", "watch from 8"}, server.streams())
+}
+
+func TestStartNamesAStorageThatIsNone(t *testing.T) {
+	f := func(id, want string) {
+		t.Helper()
+		storageID := component.MustNewID(id)
+		cfg := podsConfig("http://127.0.0.1:1")
+		cfg.Storage = &storageID
+		r, err := NewFactory().CreateLogs(t.Context(), receivertest.NewNopSettings(metadata.Type), cfg, consumertest.NewNop())
+		require.NoError(t, err)
+		host := storageHost{Host: componenttest.NewNopHost(), extension: struct {
+			component.StartFunc
+			component.ShutdownFunc
+		}{}}
+		assert.ErrorContains(t, r.Start(t.Context(), host), want)
+		require.NoError(t, r.Shutdown(t.Context()))
+	}
+	f("missing", "storage: there is no extension missing")
+	f("storage", "storage: the extension storage is not a storage extension")
 }
 
 func TestStartNamesAKubeconfigThatIsNotThere(t *testing.T) {

@@ -30,6 +30,9 @@ func (c *Config) Validate() error {
 	errs = append(errs, c.validateClient()...)
 	errs = append(errs, c.validateResources()...)
 	errs = append(errs, c.Relist.validate()...)
+	if c.InitialState != initialEmit && c.InitialState != initialSkip {
+		errs = append(errs, fmt.Errorf("initial_state: %q is not one of emit, skip", c.InitialState))
+	}
 	if c.Body != bodyMap && c.Body != bodyJSON {
 		errs = append(errs, fmt.Errorf("body: %q is not one of map, json", c.Body))
 	}
@@ -312,6 +315,12 @@ func (c *Config) validateLimits() []error {
 	}
 	if c.Queue.DrainTimeout < 0 {
 		errs = append(errs, fmt.Errorf("queue.drain_timeout: %s is negative; write 0 to deliver nothing more at shutdown", c.Queue.DrainTimeout))
+	}
+	if c.Checkpoint.Interval < 0 {
+		errs = append(errs, fmt.Errorf("checkpoint.interval: %s is negative; write 0 to write at once", c.Checkpoint.Interval))
+	}
+	if c.Checkpoint.MaxChanges < 1 {
+		errs = append(errs, fmt.Errorf("checkpoint.max_changes: %d is less than 1 (the default is 1000)", c.Checkpoint.MaxChanges))
 	}
 	if c.Batch.MaxRecords < 1 {
 		errs = append(errs, fmt.Errorf("batch.max_records: %d is less than 1 (the default is 500)", c.Batch.MaxRecords))

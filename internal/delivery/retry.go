@@ -19,7 +19,7 @@ func (d *Delivery[T]) deliver() bool {
 	pause.InitialInterval, pause.MaxInterval = retryFirst, retryMax
 	closing := d.closing
 	for {
-		err := d.next.ConsumeLogs(d.ctx, d.build(d.batch))
+		err := d.consume()
 		switch {
 		case err == nil:
 			return d.settle(nil)
@@ -46,6 +46,15 @@ func (d *Delivery[T]) deliver() bool {
 			return false
 		}
 	}
+}
+
+// consume gives the consumer what the batch makes. Items that make no records need nobody's acceptance.
+func (d *Delivery[T]) consume() error {
+	logs := d.build(d.batch)
+	if logs.LogRecordCount() == 0 {
+		return nil
+	}
+	return d.next.ConsumeLogs(d.ctx, logs)
 }
 
 // settle ends the batch in flight: accepted, or refused for good with err.

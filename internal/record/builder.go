@@ -44,13 +44,16 @@ func NewBuilder(o Options) *Builder {
 // k8s.change.id, so it should be known before the first record if it can be.
 func (b *Builder) SetClusterUID(uid string) { b.clusterUID.Store(&uid) }
 
-// Build returns a record for each change, in order, under one resource, the cluster, and one scope.
+// ClusterUID is the UID of the cluster, or "" where it is not known.
+func (b *Builder) ClusterUID() string { return *b.clusterUID.Load() }
+
+// Build returns a record for each change that is one, in order, under one resource, the cluster, and one scope.
 func (b *Builder) Build(changes []watchlist.Change) plog.Logs {
 	logs := plog.NewLogs()
 	if len(changes) == 0 {
 		return logs
 	}
-	clusterUID := *b.clusterUID.Load()
+	clusterUID := b.ClusterUID()
 
 	resource := logs.ResourceLogs().AppendEmpty()
 	resource.SetSchemaUrl(semconv.SchemaURL)
@@ -65,6 +68,9 @@ func (b *Builder) Build(changes []watchlist.Change) plog.Logs {
 	records := scope.LogRecords()
 	records.EnsureCapacity(len(changes))
 	for i := range changes {
+		if !changes[i].IsRecord() {
+			continue
+		}
 		b.fill(records.AppendEmpty(), &changes[i], clusterUID)
 	}
 	return logs

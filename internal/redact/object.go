@@ -1,6 +1,9 @@
 package redact
 
-import "time"
+import (
+	"strings"
+	"time"
+)
 
 // Identity is what tells one version of an object from every other.
 type Identity struct {
@@ -8,6 +11,16 @@ type Identity struct {
 	ResourceVersion string
 	Namespace       string
 	Name            string
+}
+
+// Clone returns an identity that keeps no object alive.
+func (id Identity) Clone() Identity {
+	return Identity{
+		UID:             strings.Clone(id.UID),
+		ResourceVersion: strings.Clone(id.ResourceVersion),
+		Namespace:       strings.Clone(id.Namespace),
+		Name:            strings.Clone(id.Name),
+	}
 }
 
 // Owner is the controlling owner reference of an object (the one with controller: true, else the first).

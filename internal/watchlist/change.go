@@ -37,6 +37,8 @@ const (
 	Gap                           // the server could not deliver some history
 	SnapshotBegin                 // a set of Snapshot changes follows
 	SnapshotEnd                   // that set is complete
+	Known                         // the object exists and is not to be told of; no record
+	Advanced                      // everything up to Object.ResourceVersion has been told; no record
 )
 
 // Origin says how a change was learned.
@@ -58,10 +60,31 @@ type Change struct {
 	// Only the identity of such an object is known, and its ResourceVersion is that of the snapshot.
 	Inferred bool
 	Object   redact.Object
+	Key      Key // of the object
 	ReadAt   time.Time
+	// Advances marks a watch event: everything before it, and it, has been told.
+	Advances bool
 	Gap      *GapInfo      // of Gap only
 	Snapshot *SnapshotInfo // of SnapshotBegin, SnapshotEnd and of Snapshot changes between them
 }
+
+// IsRecord says that the change is for the next consumer, and not only for checkpoints.
+func (c *Change) IsRecord() bool { return c.Type < Known }
+
+// Progress is how far a reader has come, in a form that outlives the process.
+type Progress struct {
+	ResourceVersion string // everything before it has been told; "" where the initial state has not
+	Closed          bool   // and everything at it
+	At              []Key  // or these objects at it
+	Time            time.Time
+
+	// Of an initial state that was cut short: its set of Snapshot changes, which goes on.
+	Epoch   string
+	Objects int // told in that set
+}
+
+// None says that nothing has been told.
+func (p Progress) None() bool { return p.ResourceVersion == "" && p.Epoch == "" }
 
 // GapInfo tells of history that could not be read: changes after From and up to To came out only as net
 // differences.

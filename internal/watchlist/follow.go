@@ -105,7 +105,7 @@ func (f *follower) readLive(ctx context.Context) error {
 }
 
 // deletedLive remembers deletions while a relist is under way, whose snapshot may still hold the object.
-func (f *follower) deletedLive(key objectKey, rv version) {
+func (f *follower) deletedLive(key Key, rv version) {
 	if f.successor != nil && f.successor.relist != nil {
 		f.successor.relist.deleted[key] = rv
 	}

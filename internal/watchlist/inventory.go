@@ -8,13 +8,28 @@ import (
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/redact"
 )
 
-// objectKey is the UID of an object as 16 bytes, so that a map of them holds no pointers and the garbage
+// Key is the UID of an object as 16 bytes, so that a map of them holds no pointers and the garbage
 // collector need not look into it.
-type objectKey [16]byte
+type Key [16]byte
+
+// MarshalText implements encoding.TextMarshaler.
+func (k Key) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (k *Key) UnmarshalText(text []byte) error {
+	if hex.DecodedLen(len(text)) != len(k) {
+		return hex.ErrLength
+	}
+	_, err := hex.Decode(k[:], text)
+	return err
+}
+
+// String is the key in hex.
+func (k Key) String() string { return hex.EncodeToString(k[:]) }
 
 // keyOf returns the key of an object. UIDs are UUIDs; what is not (or is missing, as with some aggregated
 // APIs) is hashed, a missing one by namespace and name.
-func keyOf(id redact.Identity) (key objectKey) {
+func keyOf(id redact.Identity) (key Key) {
 	if parseUUID(id.UID, &key) {
 		return key
 	}
@@ -27,7 +42,7 @@ func keyOf(id redact.Identity) (key objectKey) {
 	return key
 }
 
-func parseUUID(s string, into *objectKey) bool {
+func parseUUID(s string, into *Key) bool {
 	if len(s) != 36 || s[8] != '-' || s[13] != '-' || s[18] != '-' || s[23] != '-' {
 		return false
 	}
@@ -62,7 +77,7 @@ func lowerHex(c byte) (byte, bool) {
 	return 0, false
 }
 
-func (k objectKey) uuid() string {
+func (k Key) uuid() string {
 	var out [36]byte
 	hex.Encode(out[0:8], k[0:4])
 	out[8] = '-'
@@ -79,13 +94,13 @@ func (k objectKey) uuid() string {
 // inventory knows of every object that has been emitted and not deleted: which version went out last, and
 // what it is called, so that a deletion that was missed can be told by name. It never holds the object.
 type inventory struct {
-	entries map[objectKey]entry
+	entries map[Key]entry
 	names   nameArena
 	pass    uint16
 
 	// What does not fit an entry: UIDs that are not UUIDs and versions that are not uint64.
-	oddUIDs     map[objectKey]string
-	oddVersions map[objectKey]string
+	oddUIDs     map[Key]string
+	oddVersions map[Key]string
 }
 
 type entry struct {
@@ -96,16 +111,16 @@ type entry struct {
 
 func newInventory() *inventory {
 	return &inventory{
-		entries:     make(map[objectKey]entry),
-		oddUIDs:     make(map[objectKey]string),
-		oddVersions: make(map[objectKey]string),
+		entries:     make(map[Key]entry),
+		oddUIDs:     make(map[Key]string),
+		oddVersions: make(map[Key]string),
 	}
 }
 
 func (inv *inventory) len() int { return len(inv.entries) }
 
 // get returns the version that was emitted last.
-func (inv *inventory) get(key objectKey) (version, bool) {
+func (inv *inventory) get(key Key) (version, bool) {
 	e, ok := inv.entries[key]
 	if !ok {
 		return version{}, false
@@ -113,7 +128,7 @@ func (inv *inventory) get(key objectKey) (version, bool) {
 	return inv.versionOf(key, e), true
 }
 
-func (inv *inventory) versionOf(key objectKey, e entry) version {
+func (inv *inventory) versionOf(key Key, e entry) version {
 	if e.rv == 0 {
 		return parseVersion(inv.oddVersions[key])
 	}
@@ -122,12 +137,12 @@ func (inv *inventory) versionOf(key objectKey, e entry) version {
 
 // put remembers that rv of the object was emitted. An object that is new counts as seen in the snapshot
 // under way, one that is known keeps its mark.
-func (inv *inventory) put(key objectKey, id redact.Identity, rv version) {
+func (inv *inventory) put(key Key, id redact.Identity, rv version) {
 	e, known := inv.entries[key]
 	if !known {
 		e.pass = inv.pass
 		e.name = inv.names.add(id.Namespace, id.Name)
-		if !parseUUID(id.UID, new(objectKey)) {
+		if !parseUUID(id.UID, new(Key)) {
 			inv.oddUIDs[key] = id.UID
 		}
 	}
@@ -140,7 +155,7 @@ func (inv *inventory) put(key objectKey, id redact.Identity, rv version) {
 	inv.entries[key] = e
 }
 
-func (inv *inventory) remove(key objectKey) {
+func (inv *inventory) remove(key Key) {
 	e, ok := inv.entries[key]
 	if !ok {
 		return
@@ -166,10 +181,10 @@ func (inv *inventory) compactNames() {
 func (inv *inventory) beginPass() { inv.pass++ }
 
 // mark says that the snapshot under way holds the object; unmark takes that back.
-func (inv *inventory) mark(key objectKey)   { inv.setPass(key, inv.pass) }
-func (inv *inventory) unmark(key objectKey) { inv.setPass(key, inv.pass-1) }
+func (inv *inventory) mark(key Key)   { inv.setPass(key, inv.pass) }
+func (inv *inventory) unmark(key Key) { inv.setPass(key, inv.pass-1) }
 
-func (inv *inventory) setPass(key objectKey, pass uint16) {
+func (inv *inventory) setPass(key Key, pass uint16) {
 	if e, ok := inv.entries[key]; ok && e.pass != pass {
 		e.pass = pass
 		inv.entries[key] = e
@@ -177,8 +192,8 @@ func (inv *inventory) setPass(key objectKey, pass uint16) {
 }
 
 // unseen returns the objects that the snapshot under way lacks, in order of namespace and name.
-func (inv *inventory) unseen() []objectKey {
-	var keys []objectKey
+func (inv *inventory) unseen() []Key {
+	var keys []Key
 	for key, e := range inv.entries {
 		if e.pass != inv.pass {
 			keys = append(keys, key)
@@ -189,8 +204,8 @@ func (inv *inventory) unseen() []objectKey {
 }
 
 // all returns every object in order of namespace and name.
-func (inv *inventory) all() []objectKey {
-	keys := make([]objectKey, 0, len(inv.entries))
+func (inv *inventory) all() []Key {
+	keys := make([]Key, 0, len(inv.entries))
 	for key := range inv.entries {
 		keys = append(keys, key)
 	}
@@ -198,7 +213,7 @@ func (inv *inventory) all() []objectKey {
 	return keys
 }
 
-func (inv *inventory) sortByName(keys []objectKey) {
+func (inv *inventory) sortByName(keys []Key) {
 	sort.Slice(keys, func(i, j int) bool {
 		namespaceI, nameI := inv.names.get(inv.entries[keys[i]].name)
 		namespaceJ, nameJ := inv.names.get(inv.entries[keys[j]].name)
@@ -210,7 +225,7 @@ func (inv *inventory) sortByName(keys []objectKey) {
 }
 
 // identity is all that is known of an object: its UID, names and the version emitted last.
-func (inv *inventory) identity(key objectKey) redact.Identity {
+func (inv *inventory) identity(key Key) redact.Identity {
 	e, ok := inv.entries[key]
 	if !ok {
 		return redact.Identity{}

@@ -88,7 +88,7 @@ func TestInventoryNamesAreCompacted(t *testing.T) {
 			kept = append(kept, id)
 		}
 	}
-	keep := map[objectKey]bool{}
+	keep := map[Key]bool{}
 	for _, id := range kept {
 		keep[keyOf(id)] = true
 	}

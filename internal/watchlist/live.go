@@ -9,7 +9,7 @@ import (
 
 // liveFrame handles one frame of the live stream. The position and the inventory move after the change has
 // been handed over, so that whatever goes wrong here is read again and nothing is lost.
-func (r *Reader) liveFrame(ctx context.Context, line []byte, onDeletion func(objectKey, version)) error {
+func (r *Reader) liveFrame(ctx context.Context, line []byte, onDeletion func(Key, version)) error {
 	f, err := parseFrame(line)
 	if err != nil {
 		r.Observer.FrameUndecodable()
@@ -23,7 +23,10 @@ func (r *Reader) liveFrame(ctx context.Context, line []byte, onDeletion func(obj
 	case watch.Deleted:
 		return r.liveObject(ctx, f, Deleted, onDeletion)
 	case watch.Bookmark:
-		if mark, err := parseBookmark(f.object); err == nil {
+		if mark, err := parseBookmark(f.object); err == nil && !mark.rv.none() {
+			if err := r.advanced(ctx, mark.rv, liveEmitPatience); err != nil {
+				return err
+			}
 			if !mark.endsInitialList {
 				r.sawBookmark, r.withoutMarks = true, false
 			}
@@ -38,7 +41,7 @@ func (r *Reader) liveFrame(ctx context.Context, line []byte, onDeletion func(obj
 	return r.badFrame(fmt.Errorf("unknown watch event type %q", f.event))
 }
 
-func (r *Reader) liveObject(ctx context.Context, f frame, t Type, onDeletion func(objectKey, version)) error {
+func (r *Reader) liveObject(ctx context.Context, f frame, t Type, onDeletion func(Key, version)) error {
 	obj, err := r.decode(f.object, r.badFrames > 0 && r.badFrameAfter == r.position.rv)
 	if err != nil {
 		return r.badFrame(err)
@@ -48,7 +51,8 @@ func (r *Reader) liveObject(ctx context.Context, f frame, t Type, onDeletion fun
 		r.Observer.DuplicateDropped()
 		return nil
 	}
-	if err := r.emit(ctx, Change{Type: t, Origin: Live, Object: obj}, liveEmitPatience); err != nil {
+	c := Change{Type: t, Origin: Live, Object: obj, Key: key, Advances: !rv.none()}
+	if err := r.emit(ctx, c, liveEmitPatience); err != nil {
 		return err
 	}
 	if t == Deleted {
@@ -67,7 +71,7 @@ func (r *Reader) liveObject(ctx context.Context, f frame, t Type, onDeletion fun
 
 // isRepeated says that the event went out already: from a stream before this one, from the one beside it, or
 // from a snapshot that was ahead of the position.
-func (r *Reader) isRepeated(key objectKey, rv version, t Type) bool {
+func (r *Reader) isRepeated(key Key, rv version, t Type) bool {
 	if rv.none() {
 		return false
 	}

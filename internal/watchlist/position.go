@@ -6,7 +6,7 @@ package watchlist
 type position struct {
 	rv     version
 	closed bool
-	at     []objectKey
+	at     []Key
 }
 
 func closedPosition(rv version) position { return position{rv: rv, closed: true} }
@@ -14,7 +14,7 @@ func closedPosition(rv version) position { return position{rv: rv, closed: true}
 func (p *position) none() bool { return p.rv.none() }
 
 // covers says that the event has been read already.
-func (p *position) covers(rv version, key objectKey) bool {
+func (p *position) covers(rv version, key Key) bool {
 	if rv == p.rv && !rv.none() {
 		if p.closed {
 			return true
@@ -31,7 +31,7 @@ func (p *position) covers(rv version, key objectKey) bool {
 
 // advance moves the position to an event that was read. It never moves back: some servers have sent
 // deletions with an old version. https://github.com/kubernetes/kubernetes/issues/63356
-func (p *position) advance(rv version, key objectKey) {
+func (p *position) advance(rv version, key Key) {
 	switch {
 	case rv.none() || rv.before(p.rv):
 	case rv == p.rv:

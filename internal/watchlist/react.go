@@ -201,6 +201,11 @@ func (r *Reader) sweepRemoved(ctx context.Context) {
 			}
 		}
 	}
+	for r.advanced(ctx, version{}, snapshotEmitPatience) != nil {
+		if ctx.Err() != nil {
+			return
+		}
+	}
 	r.position, r.lost, r.initial = position{}, nil, snapshotSet{}
 	clear(r.deletedAhead)
 }

@@ -39,7 +39,13 @@ type Options struct {
 	RelistInterval time.Duration // mean time between relists; 0 is never
 	RotateInterval time.Duration // mean time between rotations; 0 is never
 	EmitSnapshots  bool          // a relist emits every object, not only what differs
+	SkipInitial    bool          // the initial state is not emitted, only what changes
 	ListOnly       bool          // the server is known not to send initial events
+
+	// Restore gives back what was known when an earlier reader of the resource was stopped: add is called
+	// for each object, and then the progress is returned. With an error it is as if nothing had been known.
+	// Where it is set, changes are emitted that are no records, from which what it gives can be kept.
+	Restore func(ctx context.Context, add func(redact.Identity)) (Progress, error)
 
 	Observer Observer
 	Logger   *zap.Logger
@@ -92,7 +98,7 @@ type Reader struct {
 	verifiedAt time.Time
 
 	// deletedAhead holds objects whose deletion was emitted from a snapshot, before the position came to it.
-	deletedAhead map[objectKey]version
+	deletedAhead map[Key]version
 
 	initial    snapshotSet // the set of Snapshot changes of the first snapshot
 	lost       *lostHistory
@@ -131,7 +137,7 @@ func NewReader(o Options) *Reader {
 	r := &Reader{
 		Options:      o,
 		inventory:    newInventory(),
-		deletedAhead: make(map[objectKey]version),
+		deletedAhead: make(map[Key]version),
 		// Events are served straight from etcd, without the cache that makes bookmarks.
 		withoutMarks: o.Resource.Plural == "events" && (o.Resource.Group == "" || o.Resource.Group == "events.k8s.io"),
 		backoff:      NewBackoff(800*time.Millisecond, 30*time.Second),
@@ -155,6 +161,7 @@ func NewBackoff(initial, most time.Duration) *backoff.ExponentialBackOff {
 // Run reads until ctx ends. No fault of the server ends it.
 func (r *Reader) Run(ctx context.Context) {
 	defer func() { r.Observer.InventoryChanged(-r.inventory.len()) }()
+	r.restore(ctx)
 	for ctx.Err() == nil {
 		end := r.readOnce(ctx)
 		if ctx.Err() == nil {
@@ -240,14 +247,14 @@ func (r *Reader) emit(ctx context.Context, c Change, patience time.Duration) err
 }
 
 // remember notes that a version of an object has been emitted.
-func (r *Reader) remember(key objectKey, id redact.Identity, rv version) {
+func (r *Reader) remember(key Key, id redact.Identity, rv version) {
 	before := r.inventory.len()
 	r.inventory.put(key, id, rv)
 	r.Observer.InventoryChanged(r.inventory.len() - before)
 }
 
 // forget notes that the deletion of an object has been emitted.
-func (r *Reader) forget(key objectKey) {
+func (r *Reader) forget(key Key) {
 	before := r.inventory.len()
 	r.inventory.remove(key)
 	r.Observer.InventoryChanged(r.inventory.len() - before)

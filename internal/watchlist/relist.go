@@ -29,9 +29,9 @@ type relist struct {
 	holdsSlot bool
 	holes     bool // some object could not be identified: nothing is proven absent
 
-	pending      map[objectKey]redact.Object // newer in the snapshot than in the inventory
+	pending      map[Key]redact.Object // newer in the snapshot than in the inventory
 	pendingBytes int
-	deleted      map[objectKey]version // by the live stream, since the relist began
+	deleted      map[Key]version // by the live stream, since the relist began
 
 	complete bool
 	marker   version
@@ -51,8 +51,8 @@ func (f *follower) beginRelist(ctx context.Context) error {
 	l := &relist{
 		from:      f.position.rv,
 		holdsSlot: true,
-		pending:   make(map[objectKey]redact.Object),
-		deleted:   make(map[objectKey]version),
+		pending:   make(map[Key]redact.Object),
+		deleted:   make(map[Key]version),
 	}
 	req := f.snapshotRequest()
 	req.FreshConnection = true
@@ -152,7 +152,7 @@ func (f *follower) relistObject(ctx context.Context, l *relist, fr frame) error 
 			f.relistHole(l, err)
 			return nil
 		}
-		return f.emitRelisted(ctx, l, obj)
+		return f.emitRelisted(ctx, l, key, obj)
 	case isKnown && !f.isNewer(rv, known):
 		return nil
 	}
@@ -176,8 +176,8 @@ func (f *follower) relistHole(l *relist, cause error) {
 	l.holes = true
 }
 
-func (f *follower) emitRelisted(ctx context.Context, l *relist, obj redact.Object) error {
-	err := f.emit(ctx, Change{Type: Snapshot, Origin: Relist, Object: obj, Snapshot: l.set.info()}, snapshotEmitPatience)
+func (f *follower) emitRelisted(ctx context.Context, l *relist, key Key, obj redact.Object) error {
+	err := f.emit(ctx, Change{Type: Snapshot, Origin: Relist, Object: obj, Key: key, Snapshot: l.set.info()}, snapshotEmitPatience)
 	if err == nil {
 		l.set.objects++
 	}
@@ -228,7 +228,7 @@ func (f *follower) finishRelist(ctx context.Context) error {
 
 // settlePending tells of the objects that were newer in the snapshot and still are.
 func (f *follower) settlePending(ctx context.Context, l *relist, missed *lostHistory) error {
-	keys := make([]objectKey, 0, len(l.pending))
+	keys := make([]Key, 0, len(l.pending))
 	for key := range l.pending {
 		keys = append(keys, key)
 	}
@@ -245,7 +245,7 @@ func (f *follower) settlePending(ctx context.Context, l *relist, missed *lostHis
 			continue
 		case isKnown && !f.isNewer(rv, known):
 			if f.EmitSnapshots && rv == known && obj.JSON != "" {
-				if err := f.emitRelisted(ctx, l, obj); err != nil {
+				if err := f.emitRelisted(ctx, l, key, obj); err != nil {
 					return err
 				}
 			}
@@ -254,7 +254,7 @@ func (f *follower) settlePending(ctx context.Context, l *relist, missed *lostHis
 			f.loseHistory("missed_by_watch", false)
 			continue
 		}
-		c := Change{Type: Added, Origin: Recovered, Object: obj}
+		c := Change{Type: Added, Origin: Recovered, Object: obj, Key: key}
 		if isKnown {
 			c.Type = Modified
 		}

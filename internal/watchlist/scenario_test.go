@@ -20,8 +20,10 @@ import (
 	"golang.org/x/tools/txtar"
 	"k8s.io/client-go/rest"
 
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/checkpoint"
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/fold"
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/kubeclient"
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/memstorage"
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/pipenet"
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/redact"
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/watchlist"
@@ -45,12 +47,21 @@ func TestScenarios(t *testing.T) {
 
 // scenario is the set-up of a transcript, in its file "config": lines of "key: value".
 type scenario struct {
-	options watchlist.Options
-	runFor  time.Duration
-	room    int           // records that the queue holds
-	blocked time.Duration // the consumer takes nothing until then
-	down    time.Duration // the server refuses connections until then
-	gone    [2]time.Duration
+	options  watchlist.Options
+	runFor   time.Duration
+	room     int           // records that the queue holds
+	blocked  time.Duration // the consumer takes nothing until then
+	down     time.Duration // the server refuses connections until then
+	gone     [2]time.Duration
+	storage  bool
+	restarts []restart
+}
+
+// restart stops the reader and starts another on the same storage.
+type restart struct {
+	at    time.Duration
+	until time.Duration
+	crash bool // what was not written is lost
 }
 
 func playScenario(t *testing.T, archive *txtar.Archive) {
@@ -86,9 +97,11 @@ func playScenario(t *testing.T, archive *txtar.Archive) {
 		return since < s.gone[0] || since >= s.gone[1], nil
 	}
 
-	ctx, cancel := context.WithTimeout(t.Context(), s.runFor)
-	defer cancel()
-	watchlist.NewReader(o).Run(ctx)
+	extension := memstorage.New()
+	for _, r := range append(s.restarts, restart{at: s.runFor}) {
+		runReader(t, o, queue, s.storage, extension, began.Add(r.at), r.crash, zap.New(core))
+		time.Sleep(max(0, time.Until(began.Add(r.until))))
+	}
 
 	client.Close()
 	stop()
@@ -117,6 +130,32 @@ func playScenario(t *testing.T, archive *txtar.Archive) {
 	for _, line := range trimLines(files["want-counts"]) {
 		assert.Contains(t, strings.Split(observed.String(), "\n"), line)
 	}
+}
+
+// runReader runs a reader until a time, with its checkpoints in the extension.
+func runReader(t *testing.T, o watchlist.Options, queue *recordingQueue, stored bool, extension *memstorage.Extension, until time.Time, crash bool, logger *zap.Logger) {
+	ctx, cancel := context.WithDeadline(t.Context(), until)
+	defer cancel()
+	if !stored {
+		watchlist.NewReader(o).Run(ctx)
+		return
+	}
+	keeper := checkpoint.NewKeeper(checkpoint.Options{
+		Extension: extension, Interval: time.Second, MaxChanges: 1000, Report: func(string, error) {}, Logger: logger,
+	})
+	keeper.Start()
+	queue.accepted = keeper.Accepted
+	var reader *watchlist.Reader
+	o.Restore = func(ctx context.Context, add func(redact.Identity)) (watchlist.Progress, error) {
+		return keeper.Restore(ctx, "cluster", &reader.Resource, add)
+	}
+	reader = watchlist.NewReader(o)
+	reader.Run(ctx)
+	if crash {
+		extension.Fail(assert.AnError)
+		defer extension.Fail(nil)
+	}
+	_ = keeper.Shutdown(t.Context())
 }
 
 // assertLines checks that each wanted line is a substring of exactly one line ("2x " before it: of two).
@@ -191,6 +230,13 @@ func readScenarioConfig(t *testing.T, text string) scenario {
 			s.blocked = duration(value)
 		case "server-down-until":
 			s.down = duration(value)
+		case "storage":
+			s.storage = true
+		case "initial":
+			s.options.SkipInitial = value == "skip"
+		case "restart", "crash":
+			from, to, _ := strings.Cut(value, " to ")
+			s.restarts = append(s.restarts, restart{at: duration(from), until: duration(to), crash: key == "crash"})
 		case "resource-gone":
 			from, to, _ := strings.Cut(value, " to ")
 			s.gone = [2]time.Duration{duration(from), duration(to)}
@@ -209,6 +255,7 @@ type recordingQueue struct {
 	room         int
 	blockedUntil time.Time
 	freed        chan struct{}
+	accepted     func([]watchlist.Change)
 }
 
 func (q *recordingQueue) Offer(c watchlist.Change) bool {
@@ -217,7 +264,12 @@ func (q *recordingQueue) Offer(c watchlist.Change) bool {
 	if len(q.changes) >= q.room && time.Now().Before(q.blockedUntil) {
 		return false
 	}
-	q.changes = append(q.changes, c)
+	if c.IsRecord() {
+		q.changes = append(q.changes, c)
+	}
+	if q.accepted != nil {
+		q.accepted([]watchlist.Change{c})
+	}
 	return true
 }
 

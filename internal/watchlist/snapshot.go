@@ -169,7 +169,7 @@ func (r *Reader) snapshotObject(ctx context.Context, pass *snapshotPass, f frame
 			return nil
 		}
 	}
-	if err := r.emitFromSnapshot(ctx, obj, isKnown); err != nil {
+	if err := r.emitFromSnapshot(ctx, key, obj, isKnown); err != nil {
 		return err
 	}
 	r.remember(key, obj.Identity, rv)
@@ -184,9 +184,11 @@ func (r *Reader) isNewer(rv, known version) bool {
 	return rv != known
 }
 
-func (r *Reader) emitFromSnapshot(ctx context.Context, obj redact.Object, isKnown bool) error {
-	c := Change{Object: obj}
+func (r *Reader) emitFromSnapshot(ctx context.Context, key Key, obj redact.Object, isKnown bool) error {
+	c := Change{Object: obj, Key: key}
 	switch {
+	case r.position.none() && r.SkipInitial:
+		return r.known(ctx, c)
 	case isKnown:
 		c.Type, c.Origin = Modified, Recovered
 	case r.position.none():
@@ -222,7 +224,7 @@ func (r *Reader) snapshotDeletion(ctx context.Context, pass *snapshotPass, f fra
 	if gone, ok := r.deletedAhead[key]; ok && gone == rv {
 		return nil
 	}
-	if err := r.emit(ctx, Change{Type: Deleted, Origin: Live, Object: obj}, snapshotEmitPatience); err != nil {
+	if err := r.emit(ctx, Change{Type: Deleted, Origin: Live, Object: obj, Key: key}, snapshotEmitPatience); err != nil {
 		return err
 	}
 	r.forget(key)
@@ -250,17 +252,11 @@ func (r *Reader) completeSnapshot(ctx context.Context, pass *snapshotPass, rv ve
 			}
 		}
 	}
-	if r.position.none() {
-		if err := r.initial.begin(ctx, r); err != nil {
-			return err
-		}
-		if err := r.initial.end(ctx, r, rv); err != nil {
-			return err
-		}
-	} else if r.lost != nil {
-		if err := r.lost.tell(ctx, r, rv); err != nil {
-			return err
-		}
+	if err := r.tellComplete(ctx, rv); err != nil {
+		return err
+	}
+	if err := r.advanced(ctx, rv, snapshotEmitPatience); err != nil {
+		return err
 	}
 	if r.historyReset {
 		clear(r.deletedAhead) // versions of another history
@@ -276,11 +272,37 @@ func (r *Reader) completeSnapshot(ctx context.Context, pass *snapshotPass, rv ve
 	return nil
 }
 
+// tellComplete emits what follows the last change of a snapshot.
+func (r *Reader) tellComplete(ctx context.Context, rv version) error {
+	switch {
+	case r.position.none() && r.SkipInitial:
+		return nil
+	case r.position.none():
+		if err := r.initial.begin(ctx, r); err != nil {
+			return err
+		}
+		return r.initial.end(ctx, r, rv)
+	case r.lost != nil:
+		return r.lost.tell(ctx, r, rv)
+	}
+	return nil
+}
+
+// known lets whoever keeps checkpoints know of an object that is not told of.
+func (r *Reader) known(ctx context.Context, c Change) error {
+	if r.Restore == nil {
+		return nil
+	}
+	c.Type = Known
+	c.Object = redact.Object{Identity: c.Object.Identity.Clone()}
+	return r.emit(ctx, c, snapshotEmitPatience)
+}
+
 // emitInferredDeletion tells of an object that a snapshot at rv did not hold.
-func (r *Reader) emitInferredDeletion(ctx context.Context, key objectKey, rv version, patience time.Duration) error {
+func (r *Reader) emitInferredDeletion(ctx context.Context, key Key, rv version, patience time.Duration) error {
 	id := r.inventory.identity(key)
 	id.ResourceVersion = rv.String()
-	err := r.emit(ctx, Change{Type: Deleted, Origin: Recovered, Inferred: true, Object: redact.Object{
+	err := r.emit(ctx, Change{Type: Deleted, Origin: Recovered, Inferred: true, Key: key, Object: redact.Object{
 		Identity: id, APIVersion: r.Resource.APIVersion(), Kind: r.Resource.Kind,
 	}}, patience)
 	if err != nil {

@@ -42,7 +42,7 @@ func TestVersionsKeepTheirText(t *testing.T) {
 }
 
 func TestPosition(t *testing.T) {
-	a, b := objectKey{1}, objectKey{2}
+	a, b := Key{1}, Key{2}
 	v := parseVersion
 	p := closedPosition(v("7"))
 	assert.True(t, p.covers(v("7"), a), "a closed position covers its own version")
@@ -64,7 +64,7 @@ func TestPosition(t *testing.T) {
 	p.close(v(""))
 	assert.Equal(t, "9", p.rv.String())
 	p.close(v("9"))
-	assert.True(t, p.covers(v("9"), objectKey{3}))
+	assert.True(t, p.covers(v("9"), Key{3}))
 	assert.Equal(t, "9", p.resumeVersion(true))
 	p.close(v("12"))
 	assert.True(t, p.covers(v("10"), a))

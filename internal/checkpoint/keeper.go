@@ -1,0 +1,251 @@
+// Package checkpoint keeps what each reader has read, as far as the next consumer accepted it, in a storage
+// extension, so that a restarted collector goes on where it was.
+package checkpoint
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/extension/xextension/storage"
+	"go.uber.org/zap"
+
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/redact"
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/watchlist"
+)
+
+// Options say where checkpoints are kept and how often they are written.
+type Options struct {
+	Extension storage.Extension
+	Receiver  component.ID
+
+	// A store is written Interval after a change, or as soon as MaxChanges wait.
+	Interval   time.Duration
+	MaxChanges int
+
+	// Report is told how the storage fares, part by part; nil is well.
+	Report func(part string, err error)
+	Logger *zap.Logger
+}
+
+// Keeper keeps the checkpoints of all readers of a receiver.
+type Keeper struct {
+	Options
+
+	mu        sync.Mutex
+	stores    map[*watchlist.Resource]*store
+	selectors storage.Client
+
+	wake chan struct{}
+	full chan struct{}
+	stop context.CancelFunc
+	done chan struct{}
+}
+
+// NewKeeper returns a keeper that writes once Start is called.
+func NewKeeper(o Options) *Keeper {
+	return &Keeper{
+		Options: o,
+		stores:  make(map[*watchlist.Resource]*store),
+		wake:    make(chan struct{}, 1),
+		full:    make(chan struct{}, 1),
+		done:    make(chan struct{}),
+	}
+}
+
+// part names the storage of a reader in reports.
+func part(r *watchlist.Resource) string {
+	name := "storage of " + r.Plural
+	if r.Namespace != "" {
+		name += " in " + r.Namespace
+	}
+	return name
+}
+
+// Restore gives a reader what was stored of it: add is called for each object, and then how far it had come
+// is returned. Where that cannot be had the reader starts afresh; if nothing can be stored either, it does
+// so without storage and the error says why.
+func (k *Keeper) Restore(ctx context.Context, clusterUID string, r *watchlist.Resource, add func(redact.Identity)) (watchlist.Progress, error) {
+	client, err := k.Extension.GetClient(ctx, component.KindReceiver, k.Receiver, storageName(clusterUID, r))
+	if err != nil {
+		err = fmt.Errorf("cannot open storage, positions of %s are not kept: %w", r.Plural, err)
+		k.Report(part(r), err)
+		return watchlist.Progress{}, err
+	}
+	s := newStore(client)
+	progress, err := s.load(ctx, add)
+	if err != nil {
+		k.Report(part(r), err)
+		err = fmt.Errorf("cannot use checkpoint, starting afresh: %w", err)
+		s.progress = storedProgress{}
+	} else if progress.None() {
+		k.tellNewSelectors(ctx, clusterUID, r)
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.stores[r] = s
+	return progress, err
+}
+
+// tellNewSelectors says that a resource which has been read before starts afresh because its selectors are
+// others now.
+func (k *Keeper) tellNewSelectors(ctx context.Context, clusterUID string, r *watchlist.Resource) {
+	client, err := k.selectorsClient(ctx)
+	if err != nil {
+		return // the reader's own storage tells of it
+	}
+	key, own := selectorsKey(clusterUID, r), selectorsOf(r)
+	stored, err := client.Get(ctx, key)
+	if err != nil {
+		return
+	}
+	var known []string
+	if len(stored) > 0 {
+		known = strings.Split(string(stored), "\x01")
+	}
+	if slices.Contains(known, own) {
+		return
+	}
+	if len(known) > 0 {
+		k.Logger.Info("no checkpoint for these selectors, starting afresh; there is one for others",
+			zap.String("resource", r.Plural), zap.String("group", r.Group), zap.String("namespace", r.Namespace),
+			zap.String("label_selector", r.LabelSelector), zap.String("field_selector", r.FieldSelector))
+	}
+	if err := client.Set(ctx, key, []byte(strings.Join(append(known, own), "\x01"))); err != nil {
+		k.Report(part(r), err)
+	}
+}
+
+func (k *Keeper) selectorsClient(ctx context.Context) (storage.Client, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.selectors == nil {
+		client, err := k.Extension.GetClient(ctx, component.KindReceiver, k.Receiver, layout+"_selectors")
+		if err != nil {
+			return nil, err
+		}
+		k.selectors = client
+	}
+	return k.selectors, nil
+}
+
+// Accepted notes changes that the next consumer has accepted, in order.
+func (k *Keeper) Accepted(changes []watchlist.Change) {
+	k.mu.Lock()
+	pending := 0
+	for i := range changes {
+		if s := k.stores[changes[i].Resource]; s != nil {
+			s.accept(&changes[i])
+			pending = max(pending, s.pending())
+		}
+	}
+	k.mu.Unlock()
+	if pending > 0 {
+		signal(k.wake)
+	}
+	if pending >= k.MaxChanges {
+		signal(k.full)
+	}
+}
+
+func signal(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
+// Start begins to write.
+func (k *Keeper) Start() {
+	ctx, cancel := context.WithCancel(context.Background())
+	k.stop = cancel
+	go func() {
+		defer close(k.done)
+		k.run(ctx)
+	}()
+}
+
+func (k *Keeper) run(ctx context.Context) {
+	for {
+		select {
+		case <-k.wake:
+		case <-ctx.Done():
+			return
+		}
+		pause := k.Interval
+		for {
+			select {
+			case <-time.After(pause):
+			case <-k.full:
+			case <-ctx.Done():
+				return
+			}
+			if k.write(ctx) == nil {
+				break
+			}
+			// What is accepted meanwhile joins the next try.
+			pause = min(max(2*pause, time.Second), 30*time.Second)
+		}
+	}
+}
+
+// write writes every store that has something to write.
+func (k *Keeper) write(ctx context.Context) error {
+	k.mu.Lock()
+	stores := make(map[*watchlist.Resource]*store, len(k.stores))
+	for r, s := range k.stores {
+		stores[r] = s
+	}
+	k.mu.Unlock()
+	var errs []error
+	for r, s := range stores {
+		err := k.writeStore(ctx, s)
+		if err != nil {
+			err = fmt.Errorf("cannot write checkpoint of %s, trying again: %w", r.Plural, err)
+			errs = append(errs, err)
+		}
+		k.Report(part(r), err)
+	}
+	return errors.Join(errs...)
+}
+
+func (k *Keeper) writeStore(ctx context.Context, s *store) error {
+	k.mu.Lock()
+	if s.pending() == 0 {
+		k.mu.Unlock()
+		return nil
+	}
+	t, err := s.take()
+	k.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	if err := s.client.Batch(ctx, t.operations...); err != nil {
+		k.mu.Lock()
+		s.putBack(t)
+		k.mu.Unlock()
+		return err
+	}
+	return nil
+}
+
+// Shutdown writes what is left and closes the storage. Nothing may be accepted any more.
+func (k *Keeper) Shutdown(ctx context.Context) error {
+	if k.stop != nil {
+		k.stop()
+		<-k.done
+	}
+	err := k.write(ctx)
+	for _, s := range k.stores {
+		err = errors.Join(err, s.client.Close(ctx))
+	}
+	if k.selectors != nil {
+		err = errors.Join(err, k.selectors.Close(ctx))
+	}
+	return err
+}

@@ -1,0 +1,146 @@
+package checkpoint
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"go.opentelemetry.io/collector/extension/xextension/storage"
+
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/redact"
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/watchlist"
+)
+
+// store keeps one reader's progress and inventory in a storage client. What it holds advances with what the
+// next consumer accepted, and never ahead of it: progress and objects of an accepted batch are written in
+// one transaction.
+type store struct {
+	client storage.Client
+
+	progress storedProgress
+	changed  bool                        // progress differs from what is stored
+	objects  map[string]*redact.Identity // changes that are not stored yet, by key; nil is a deletion
+}
+
+func newStore(client storage.Client) *store {
+	return &store{client: client, objects: make(map[string]*redact.Identity)}
+}
+
+// load gives back what is stored, object by object. Without progress nothing that is stored means anything,
+// and it is removed.
+func (s *store) load(ctx context.Context, add func(redact.Identity)) (watchlist.Progress, error) {
+	walker, ok := s.client.(storage.Walker)
+	if !ok {
+		return watchlist.Progress{}, errors.New("the storage extension cannot list what it holds; use one that can, such as file_storage")
+	}
+	data, err := s.client.Get(ctx, progressKey)
+	if err != nil {
+		return watchlist.Progress{}, fmt.Errorf("cannot read stored progress: %w", err)
+	}
+	if data == nil {
+		return watchlist.Progress{}, s.clear(ctx, walker)
+	}
+	if s.progress, err = decodeProgress(data); err != nil {
+		return watchlist.Progress{}, errors.Join(fmt.Errorf("cannot decode stored progress: %w", err), s.clear(ctx, walker))
+	}
+	err = walker.Walk(ctx, func(key string, value []byte) ([]*storage.Operation, error) {
+		if !strings.HasPrefix(key, objectPrefix) {
+			return nil, nil
+		}
+		id, err := decodeObject(value)
+		if err == nil {
+			add(id)
+		}
+		return nil, err
+	})
+	if err != nil {
+		s.progress = storedProgress{}
+		return watchlist.Progress{}, errors.Join(fmt.Errorf("cannot read stored inventory: %w", err), s.clear(ctx, walker))
+	}
+	return s.progress.restored(), nil
+}
+
+// clear removes everything that is stored.
+func (s *store) clear(ctx context.Context, walker storage.Walker) error {
+	err := walker.Walk(ctx, func(key string, _ []byte) ([]*storage.Operation, error) {
+		return []*storage.Operation{storage.DeleteOperation(key)}, nil
+	})
+	if err != nil {
+		return fmt.Errorf("cannot clear storage: %w", err)
+	}
+	return nil
+}
+
+// accept notes a change that the next consumer has accepted, or that needs nobody's acceptance.
+func (s *store) accept(c *watchlist.Change) {
+	key := objectPrefix + c.Key.String()
+	switch c.Type {
+	case watchlist.Snapshot, watchlist.Added, watchlist.Modified, watchlist.Known:
+		id := c.Object.Identity.Clone()
+		s.objects[key] = &id
+	case watchlist.Deleted:
+		s.objects[key] = nil
+	}
+	s.advance(c)
+}
+
+func (s *store) advance(c *watchlist.Change) {
+	p := &s.progress
+	switch {
+	case c.Type == watchlist.Advanced:
+		*p = storedProgress{ResourceVersion: c.Object.ResourceVersion, Closed: true}
+	case c.Type == watchlist.SnapshotBegin && c.Origin == watchlist.Initial:
+		*p = storedProgress{Epoch: c.Snapshot.Epoch}
+	case c.Type == watchlist.Snapshot && c.Origin == watchlist.Initial:
+		p.Objects++
+	case c.Advances && c.Object.ResourceVersion == p.ResourceVersion:
+		p.At = append(p.At, c.Key)
+	case c.Advances:
+		*p = storedProgress{ResourceVersion: strings.Clone(c.Object.ResourceVersion), At: append(p.At[:0], c.Key)}
+	default:
+		return
+	}
+	p.Time = c.ReadAt
+	s.changed = true
+}
+
+// pending is how many changes are not stored yet.
+func (s *store) pending() int {
+	if s.changed && len(s.objects) == 0 {
+		return 1
+	}
+	return len(s.objects)
+}
+
+// transaction takes what is pending out of the store, as one transaction.
+type transaction struct {
+	operations []*storage.Operation
+	objects    map[string]*redact.Identity
+}
+
+func (s *store) take() (transaction, error) {
+	progress, err := s.progress.encode()
+	if err != nil {
+		return transaction{}, err
+	}
+	t := transaction{objects: s.objects, operations: make([]*storage.Operation, 0, len(s.objects)+1)}
+	for key, id := range s.objects {
+		if id == nil {
+			t.operations = append(t.operations, storage.DeleteOperation(key))
+			continue
+		}
+		t.operations = append(t.operations, storage.SetOperation(key, encodeObject(*id)))
+	}
+	t.operations = append(t.operations, storage.SetOperation(progressKey, progress))
+	s.objects, s.changed = make(map[string]*redact.Identity), false
+	return t, nil
+}
+
+// putBack returns a transaction that could not be written. What was accepted since then is newer.
+func (s *store) putBack(t transaction) {
+	for key, id := range s.objects {
+		t.objects[key] = id
+	}
+	s.objects, s.changed = t.objects, true
+}
