@@ -26,7 +26,6 @@ var (
 
 	pods    = &watchlist.Resource{Version: "v1", Plural: "pods", Kind: "Pod", Namespaced: true}
 	nodes   = &watchlist.Resource{Version: "v1", Plural: "nodes", Kind: "Node"}
-	spaces  = &watchlist.Resource{Version: "v1", Plural: "namespaces", Kind: "Namespace"}
 	knative = &watchlist.Resource{Group: "serving.knative.dev", Version: "v1", Plural: "services", Kind: "Service", Namespaced: true}
 	events  = &watchlist.Resource{Version: "v1", Plural: "events", Kind: "Event", Namespaced: true}
 	events2 = &watchlist.Resource{Group: "events.k8s.io", Version: "v1", Plural: "events", Kind: "Event", Namespaced: true}

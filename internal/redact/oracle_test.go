@@ -76,8 +76,7 @@ func nextTree(dec *json.Decoder) (tree, error) {
 	return t, err
 }
 
-func (t tree) isNull() bool   { return t.kind == 0 && t.scalar == nil }
-func (t tree) isScalar() bool { return t.kind == 0 && t.scalar != nil }
+func (t tree) isNull() bool { return t.kind == 0 && t.scalar == nil }
 
 func (t tree) get(key string) []tree {
 	var all []tree

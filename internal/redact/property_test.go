@@ -126,9 +126,8 @@ func TestDecodeTellsTruncatedObjects(t *testing.T) {
 
 // generator writes random objects with the keys and shapes that the rules look for, well and badly formed.
 type generator struct {
-	rand  *rand.Rand
-	out   []byte
-	spacy bool
+	rand *rand.Rand
+	out  []byte
 }
 
 var randomKeys = []string{

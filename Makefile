@@ -1,0 +1,112 @@
+# Needs Go, git and make. Everything that is built is below bin/, which git ignores.
+
+GO          ?= go
+K8S_VERSION ?= v1.37.2
+RUN_CONFIG  ?= examples/run.yaml
+RUN_FLAGS   ?=
+
+COLLECTOR := bin/otelcol-watchlist
+PROGRESS  := tools/progress.sh
+
+# The version control system has nothing to say about these binaries, and a folder above must not
+# change how these modules are built.
+export GOFLAGS := $(shell $(GO) env GOFLAGS) -buildvcs=false
+export GOWORK  := off
+
+# The race detector needs a C compiler.
+RACE := $(if $(filter 1,$(shell $(GO) env CGO_ENABLED)),-race)
+
+# What the collector is made of: the root module without its tests.
+SOURCES := $(shell find . \( -path ./.git -o -path ./bin -o -path ./tools -o -path ./test -o -path ./bench \) -prune \
+	-o -name '*.go' ! -name '*_test.go' -print)
+RUN_SOURCES := $(shell find tools/controlplane -name '*.go' ! -name '*_test.go')
+
+# Modules with packages of their own. tools and tools/kubernetes only pin what others wrote.
+MODULES := . $(filter-out tools tools/kubernetes,$(patsubst %/go.mod,%,$(wildcard */go.mod tools/*/go.mod)))
+
+# Prints the folder of the control plane's binaries, building them before if need be.
+CONTROL_PLANE := tools/control-plane.sh $(K8S_VERSION) bin/k8s/$(K8S_VERSION)
+
+.PHONY: help
+help: ## Show this help
+	@awk -F ':.*## ' '/^[a-z][a-z0-9-]*:.*## /{printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@echo
+	@echo "  KUBECONFIG=FILE make run               watch your own cluster"
+	@echo "  make run RUN_FLAGS='-duration 1m'      end by itself"
+	@echo "  KUBEBUILDER_ASSETS=FOLDER make test    with your own etcd and kube-apiserver"
+
+.PHONY: build
+build: $(COLLECTOR) ## Build the collector, bin/otelcol-watchlist, with ocb
+
+$(COLLECTOR): $(SOURCES) go.mod go.sum builder-config.yaml bin/tools/builder
+	@$(PROGRESS) "building the collector" bin/tools/builder --config builder-config.yaml
+	@cp bin/otelcol-build/otelcol-watchlist $@.new && mv $@.new $@
+
+.PHONY: control-plane
+control-plane: ## Build etcd, kube-apiserver and kubectl; the last line printed is their folder
+	@$(CONTROL_PLANE)
+
+.PHONY: run
+run: $(COLLECTOR) bin/tools/run ## Run the collector on the cluster of $KUBECONFIG, or on a control plane with a sample workload
+	@folder=; [ -n "$$KUBECONFIG" ] || folder=$$($(CONTROL_PLANE)) || exit; \
+	exec bin/tools/run -collector $(COLLECTOR) -config $(RUN_CONFIG) -binaries "$$folder" $(RUN_FLAGS)
+
+.PHONY: test
+test: test-unit test-controlplane test-e2e ## Run all tests
+	@echo "all tests passed"
+
+.PHONY: test-unit
+test-unit: ## Run the tests of the receiver
+	@[ -n "$(RACE)" ] || echo "no C compiler: the tests run without the race detector"
+	@$(PROGRESS) "unit tests" $(GO) test $(RACE) -timeout 20m ./...
+
+.PHONY: test-controlplane
+test-controlplane: ## Run the tests of the control plane, against its real binaries
+	@folder=$$($(CONTROL_PLANE)) || exit; cd tools/controlplane && \
+	KUBEBUILDER_ASSETS=$$folder ../progress.sh "control plane tests" $(GO) test $(RACE) -timeout 20m ./...
+
+.PHONY: test-e2e
+test-e2e: $(COLLECTOR) ## Run the end-to-end tests, against a real control plane and the real collector
+	@folder=$$($(CONTROL_PLANE)) || exit; cd test && \
+	KUBEBUILDER_ASSETS=$$folder OTELCOL_BINARY=$(CURDIR)/$(COLLECTOR) \
+	../tools/progress.sh "end-to-end tests" $(GO) test $(RACE) -v -timeout 30m ./...
+
+.PHONY: lint
+lint: bin/tools/staticcheck bin/tools/mdatagen ## Check the format, vet, staticcheck, and that generated files are fresh
+	@echo "gofmt ..."
+	@unformatted=$$(gofmt -l $$(find . \( -path ./.git -o -path ./bin \) -prune -o -name '*.go' -print)) || exit; \
+	[ -z "$$unformatted" ] || { echo "not formatted: $$unformatted"; exit 1; }
+	@failed=; for module in $(MODULES); do \
+		(cd $$module && "$(CURDIR)/$(PROGRESS)" "vet $$module" $(GO) vet ./...) || failed=1; \
+		(cd $$module && "$(CURDIR)/$(PROGRESS)" "staticcheck $$module" "$(CURDIR)/bin/tools/staticcheck" ./...) || failed=1; \
+	done; [ -z "$$failed" ]
+	@echo "generated files ..."
+	@tools/generate.sh bin/tools/mdatagen check
+	@echo "lint passed"
+
+.PHONY: tidy-check
+tidy-check: ## Check that every go.mod and go.sum is tidy
+	@for module in tools tools/kubernetes $(MODULES); do \
+		echo "go mod tidy in $$module ..."; (cd $$module && $(GO) mod tidy -diff) || exit; \
+	done
+
+.PHONY: generate
+generate: bin/tools/mdatagen ## Generate the code and documentation that come from metadata.yaml
+	@tools/generate.sh bin/tools/mdatagen
+
+.PHONY: clean
+clean: ## Remove everything that was built
+	@rm -rf bin
+
+# The tools are pinned by tools/go.mod and built by package path.
+bin/tools/builder:     TOOL := go.opentelemetry.io/collector/cmd/builder
+bin/tools/mdatagen:    TOOL := go.opentelemetry.io/collector/cmd/mdatagen
+bin/tools/staticcheck: TOOL := honnef.co/go/tools/cmd/staticcheck
+
+bin/tools/builder bin/tools/mdatagen bin/tools/staticcheck: tools/go.mod tools/go.sum
+	@cd tools && ./progress.sh -q "building $(notdir $@)" $(GO) build -v -o ../$@ $(TOOL)
+	@touch $@
+
+bin/tools/run: $(RUN_SOURCES) tools/controlplane/go.mod tools/controlplane/go.sum
+	@cd tools/controlplane && ../progress.sh -q "building the program of make run" $(GO) build -v -o ../../$@ ./cmd/run
+	@touch $@

@@ -1,0 +1,154 @@
+// Command run shows the receiver at work: it starts a collector against the cluster that KUBECONFIG names, or, when
+// KUBECONFIG is not set, against a control plane of its own with a sample workload that keeps changing. It stops
+// everything that it started on Ctrl-C or SIGTERM.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/k8swatchlist/k8swatchlistreceiver/tools/controlplane"
+	"github.com/k8swatchlist/k8swatchlistreceiver/tools/controlplane/child"
+	"github.com/k8swatchlist/k8swatchlistreceiver/tools/controlplane/workload"
+)
+
+// collectorGrace is how long the collector may take to deliver what it has read.
+const collectorGrace = 30 * time.Second
+
+func main() {
+	var s session
+	flag.StringVar(&s.collector, "collector", "", "the collector's binary")
+	flag.StringVar(&s.config, "config", "", "the collector's configuration file")
+	flag.StringVar(&s.binaries, "binaries", "", "the folder that holds etcd and kube-apiserver (default $KUBEBUILDER_ASSETS)")
+	flag.DurationVar(&s.pace, "pace", workload.DefaultPace, "the time between two changes of the sample workload")
+	duration := flag.Duration("duration", 0, "end after this time (default: at Ctrl-C)")
+	flag.Parse()
+	if s.collector == "" || s.config == "" || flag.NArg() > 0 {
+		fmt.Fprintln(os.Stderr, "usage: run -collector FILE -config FILE [-binaries FOLDER] [-pace DURATION] [-duration DURATION]")
+		os.Exit(2)
+	}
+
+	// make waits for us in our process group, and Ctrl-C would end it with an error however cleanly we end.
+	giveBack := takeForeground()
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	if *duration > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, *duration)
+		defer cancel()
+	}
+	err := s.run(ctx)
+	stop()
+	giveBack()
+	if err != nil {
+		say("%v", err)
+		os.Exit(1)
+	}
+	say("everything is stopped")
+}
+
+// session is one run.
+type session struct {
+	collector, config, binaries string
+	pace                        time.Duration
+}
+
+// run returns nil when ctx ended it and everything stopped cleanly.
+func (s session) run(ctx context.Context) (err error) {
+	if kubeconfig := os.Getenv("KUBECONFIG"); kubeconfig != "" {
+		say("the cluster is the one of KUBECONFIG=%s", kubeconfig)
+		return s.collect(ctx, kubeconfig)
+	}
+
+	say("starting etcd and kube-apiserver ...")
+	began := time.Now()
+	plane, err := controlplane.Start(ctx, controlplane.Options{Binaries: s.binaries})
+	if err != nil {
+		return unlessEnded(ctx, err)
+	}
+	defer func() {
+		say("stopping the control plane ...")
+		err = errors.Join(err, plane.Stop())
+	}()
+	say("kube-apiserver is ready after %.1fs; from another terminal: KUBECONFIG=%s %s get pods -A -w",
+		time.Since(began).Seconds(), plane.Kubeconfig(), s.kubectl())
+
+	load, err := workload.New(plane.RESTConfig(), func(format string, args ...any) { say("workload: "+format, args...) })
+	if err != nil {
+		return err
+	}
+	defer load.Close()
+	load.Pace = s.pace
+	say("applying the sample workload ...")
+	if err := load.Apply(ctx); err != nil {
+		return unlessEnded(ctx, err)
+	}
+
+	// What exists now is the initial state; what changes from here on is live. The workload goes on until the
+	// collector has stopped.
+	working, rest := context.WithCancel(context.WithoutCancel(ctx))
+	var worker sync.WaitGroup
+	worker.Go(func() { load.Run(working) })
+	defer func() {
+		say("stopping the workload ...")
+		rest()
+		worker.Wait()
+	}()
+	return s.collect(ctx, plane.Kubeconfig())
+}
+
+// collect runs the collector until ctx ends. A collector that ends by itself is an error.
+func (s session) collect(ctx context.Context, kubeconfig string) error {
+	say("starting the collector: %s --config %s", s.collector, s.config)
+	cmd := exec.Command(s.collector, "--config", s.config)
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig)
+	collector, err := child.Start(cmd, os.Stdout)
+	if err != nil {
+		return err
+	}
+	select {
+	case <-collector.Done():
+		return fmt.Errorf("the collector ended by itself: %s", cmd.ProcessState)
+	case <-ctx.Done():
+	}
+
+	say("stopping the collector ...")
+	grace, cancel := context.WithTimeout(context.Background(), collectorGrace)
+	defer cancel()
+	if err := collector.Stop(grace, syscall.SIGINT); err != nil {
+		if grace.Err() != nil {
+			return fmt.Errorf("the collector did not stop within %v and was killed", collectorGrace)
+		}
+		return fmt.Errorf("the collector did not stop cleanly: %w", err)
+	}
+	return nil
+}
+
+// kubectl is the one beside kube-apiserver, or the user's own.
+func (s session) kubectl() string {
+	ours := filepath.Join(s.binaries, "kubectl")
+	if _, err := os.Stat(ours); err != nil {
+		return "kubectl"
+	}
+	return ours
+}
+
+// unlessEnded drops the error of work that was cut short on purpose.
+func unlessEnded(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
+
+func say(format string, args ...any) {
+	fmt.Fprintf(os.Stderr, "[run] "+format+"\n", args...)
+}

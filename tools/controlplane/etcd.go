@@ -1,0 +1,48 @@
+package controlplane
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"os/exec"
+
+	"github.com/k8swatchlist/k8swatchlistreceiver/tools/controlplane/child"
+)
+
+// StartEtcd starts etcd again, on the same data and address, after StopEtcd or KillEtcd. ctx bounds only the start.
+func (c *ControlPlane) StartEtcd(ctx context.Context) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.etcd != nil && c.etcd.Running() {
+		return fmt.Errorf("cannot start etcd: it is started already, as process %d", c.etcd.PID())
+	}
+	p, err := child.Start(exec.Command(c.binary("etcd"), c.etcdArgs()...), c.options.Log)
+	if err != nil {
+		return err
+	}
+	if err := waitReady(ctx, p, http.DefaultTransport.(*http.Transport).Clone(), c.EtcdEndpoint()+"/health"); err != nil {
+		_ = p.Kill()
+		return fmt.Errorf("cannot start etcd: %w", err)
+	}
+	c.etcd = p
+	return nil
+}
+
+func (c *ControlPlane) etcdArgs() []string {
+	// One member talks to no peer, so its peer address needs no port that anybody knows.
+	const peer = "http://127.0.0.1:0"
+	args := []string{
+		"--name=default",
+		"--data-dir=" + c.path("etcd"),
+		"--listen-client-urls=" + c.EtcdEndpoint(),
+		"--advertise-client-urls=" + c.EtcdEndpoint(),
+		"--listen-peer-urls=" + peer,
+		"--initial-advertise-peer-urls=" + peer,
+		"--initial-cluster=default=" + peer,
+		// The data live as long as the process; waiting for the disk would only make it slow.
+		"--unsafe-no-fsync",
+		"--quota-backend-bytes=8589934592",
+		"--log-level=warn",
+	}
+	return append(args, c.options.EtcdArgs...)
+}

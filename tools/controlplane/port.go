@@ -1,0 +1,27 @@
+package controlplane
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"strconv"
+)
+
+// freePort returns a port that nobody listens on. It lies below the ranges that operating systems take for
+// outgoing connections, so that none of those has it when a stopped process comes back to it.
+func freePort() (int, error) {
+	var last error
+	for range 100 {
+		port := 20000 + rand.IntN(12000)
+		l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+		if err != nil {
+			last = err
+			continue
+		}
+		if err := l.Close(); err != nil {
+			return 0, fmt.Errorf("cannot find a free port: %w", err)
+		}
+		return port, nil
+	}
+	return 0, fmt.Errorf("cannot find a free port: %w", last)
+}

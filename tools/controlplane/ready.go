@@ -1,0 +1,60 @@
+package controlplane
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/k8swatchlist/k8swatchlistreceiver/tools/controlplane/child"
+)
+
+// waitReady asks url until it answers 200. A process that ends or does not get ready in time is an error, with the
+// last lines that it printed.
+func waitReady(ctx context.Context, p *child.Child, transport *http.Transport, url string) error {
+	defer transport.CloseIdleConnections()
+	client := &http.Client{Transport: transport, Timeout: 5 * time.Second}
+	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
+	defer cancel()
+
+	last := errors.New("not asked yet")
+	for {
+		err := ask(ctx, client, url)
+		if err == nil {
+			return nil
+		}
+		// The error of a request that ran out of time says less than the one before it.
+		if ctx.Err() == nil {
+			last = err
+		}
+		select {
+		case <-p.Done():
+			return fmt.Errorf("it ended by itself (%v); it printed last:\n%s", p.Err(), p.Tail())
+		case <-ctx.Done():
+			return fmt.Errorf("it did not get ready: %w; the last answer: %w; it printed last:\n%s", ctx.Err(), last, p.Tail())
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}
+
+func ask(ctx context.Context, client *http.Client, url string) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return err
+	}
+	response, err := client.Do(request)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(response.Body, 1<<10))
+	if err != nil {
+		return err
+	}
+	if response.StatusCode != http.StatusOK {
+		return fmt.Errorf("%s: %s", response.Status, body)
+	}
+	return nil
+}
