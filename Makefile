@@ -4,6 +4,7 @@ GO          ?= go
 K8S_VERSION ?= v1.37.2
 RUN_CONFIG  ?= examples/run.yaml
 RUN_FLAGS   ?=
+FUZZ_TIME   ?= 5s
 
 COLLECTOR := bin/otelcol-watchlist
 PROGRESS  := tools/progress.sh
@@ -52,13 +53,21 @@ run: $(COLLECTOR) bin/tools/run ## Run the collector on the cluster of $KUBECONF
 	exec bin/tools/run -collector $(COLLECTOR) -config $(RUN_CONFIG) -binaries "$$folder" $(RUN_FLAGS)
 
 .PHONY: test
-test: test-unit test-controlplane test-e2e ## Run all tests
+test: test-unit test-fuzz test-controlplane test-e2e ## Run all tests
 	@echo "all tests passed"
 
 .PHONY: test-unit
 test-unit: ## Run the tests of the receiver
 	@[ -n "$(RACE)" ] || echo "no C compiler: the tests run without the race detector"
 	@$(PROGRESS) "unit tests" $(GO) test $(RACE) -timeout 20m ./...
+
+.PHONY: test-fuzz
+test-fuzz: ## Run each fuzzer for FUZZ_TIME
+	@for package in $$(grep -rl --include='*_test.go' '^func Fuzz' internal | xargs -n 1 dirname | sort -u); do \
+		for fuzzer in $$(grep -rhoE --include='*_test.go' '^func Fuzz[A-Za-z]+' $$package | cut -c 6-); do \
+			$(PROGRESS) "$$fuzzer in $$package" $(GO) test ./$$package -run '^$$' -fuzz "^$$fuzzer\$$" -fuzztime $(FUZZ_TIME) || exit; \
+		done; \
+	done
 
 .PHONY: test-controlplane
 test-controlplane: ## Run the tests of the control plane, against its real binaries

@@ -45,6 +45,47 @@ func TestScenarios(t *testing.T) {
 	}
 }
 
+// Each restart of an API server cuts the stream and forgets the history.
+func TestServerRestartedTwentyTimes(t *testing.T) {
+	server := "snapshot\n ADDED a@5\n MARKER 5\n wait 30s\n reset\n"
+	want := "BEGIN initial\nSNAPSHOT initial a@5\nEND initial 1 objects at 5\n"
+	for rv := 5; rv < 45; rv += 2 {
+		server += fmt.Sprintf("watch rv=%d\n ERROR 410 Expired too old\n", rv)
+		server += fmt.Sprintf("snapshot rv=%d\n ADDED a@%d\n MARKER %d\n wait 30s\n reset\n", rv, rv+1, rv+2)
+		want += fmt.Sprintf("MODIFIED recovered a@%d\nGAP expired %d..%d +0 ~1 -0\n", rv+1, rv, rv+2)
+	}
+	server += "watch rv=45\n"
+	synctest.Test(t, func(t *testing.T) {
+		playScenario(t, &txtar.Archive{Files: []txtar.File{
+			{Name: "config", Data: []byte("run: 30m\n")},
+			{Name: "server", Data: []byte(server)},
+			{Name: "want", Data: []byte(want)},
+			{Name: "server-holds", Data: []byte("a@44")},
+		}})
+	})
+}
+
+// A wall clock that jumps moves no timer and no version; records tell the time that it shows.
+func TestClockJumps(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		archive, err := txtar.ParseFile("testdata/scenarios/relist-overlap.txtar")
+		require.NoError(t, err)
+		began := time.Now()
+		jumpingClock = func() time.Time {
+			since := time.Since(began)
+			if since > time.Minute {
+				return began.Add(since - 48*time.Hour)
+			}
+			return began.Add(since)
+		}
+		defer func() { jumpingClock = nil }()
+		playScenario(t, archive)
+	})
+}
+
+// jumpingClock is the wall clock of the scenarios, if it is not the usual one.
+var jumpingClock func() time.Time
+
 // scenario is the set-up of a transcript, in its file "config": lines of "key: value".
 type scenario struct {
 	options  watchlist.Options
@@ -90,6 +131,9 @@ func playScenario(t *testing.T, archive *txtar.Archive) {
 	o.Emitter = queue
 	o.SnapshotSlots = make(chan struct{}, 3)
 	o.Now = time.Now
+	if jumpingClock != nil {
+		o.Now = jumpingClock
+	}
 	o.Observer = observed
 	o.Logger = zap.New(core)
 	o.Served = func(context.Context) (bool, error) {

@@ -21,6 +21,7 @@ import (
 //	snapshot rv=7            WatchList from there ("snapshot" alone: without a resourceVersion)
 //	watch rv=7               plain watch
 //	list [continue=x]        one page of a LIST
+//	until 1m …               that request, any number of times until then
 //	* …                      that request, any number of times until another is expected next and comes
 //
 //	  ADDED a@5 [b@6 …]      watch events; ns/a for another namespace, a#2 for another UID under the name
@@ -29,6 +30,7 @@ import (
 //	  ERROR 410 Expired …    ERROR event
 //	  raw …                  a line as it stands
 //	  cut …                  bytes without the newline
+//	  deep 20000 a@5         an object that holds arrays in arrays, so many deep
 //	  pad 4096               the next object carries a string of that length
 //	  items a@5 b@6 rv=7 [continue=x]    the page of a LIST
 //	  status 403 Forbidden … HTTP status with a Status body
@@ -72,6 +74,7 @@ type exchange struct {
 	request string
 	actions []string
 	repeats bool
+	until   time.Duration // repeats until then
 }
 
 func parseScript(t *testing.T, script string) []*exchange {
@@ -83,8 +86,14 @@ func parseScript(t *testing.T, script string) []*exchange {
 		switch {
 		case trimmed == "" || strings.HasPrefix(trimmed, "#"):
 		case line == trimmed:
-			request, repeats := strings.CutPrefix(trimmed, "* ")
-			exchanges = append(exchanges, &exchange{request: request, repeats: repeats})
+			e := &exchange{request: trimmed}
+			e.request, e.repeats = strings.CutPrefix(trimmed, "* ")
+			if rest, ok := strings.CutPrefix(trimmed, "until "); ok {
+				until, request, _ := strings.Cut(rest, " ")
+				e.request = request
+				e.until, _ = time.ParseDuration(until)
+			}
+			exchanges = append(exchanges, e)
 		case len(exchanges) == 0:
 			t.Fatalf("script line %d: an action before any request: %s", n+1, line)
 		default:
@@ -119,6 +128,9 @@ func (s *scriptedServer) next(request string) *exchange {
 		s.trouble = append(s.trouble, "unexpected request: "+request)
 		return nil
 	}
+	if until := s.expected[0].until; until > 0 && time.Since(s.began) >= until && len(s.expected) > 1 {
+		s.expected = s.expected[1:]
+	}
 	if s.expected[0].repeats && s.expected[0].request != request && len(s.expected) > 1 {
 		s.expected = s.expected[1:]
 	}
@@ -127,7 +139,7 @@ func (s *scriptedServer) next(request string) *exchange {
 		s.trouble = append(s.trouble, fmt.Sprintf("expected request %q, got %q", e.request, request))
 		return nil
 	}
-	if !e.repeats {
+	if !e.repeats && e.until == 0 {
 		s.expected = s.expected[1:]
 	}
 	return e
@@ -196,6 +208,11 @@ func (a *answer) do(action string) bool {
 		a.write(rest + "\n")
 	case "cut":
 		a.write(rest)
+	case "deep":
+		depth, name, _ := strings.Cut(rest, " ")
+		n, _ := strconv.Atoi(depth)
+		object := strings.TrimSuffix(a.object(name), "}") + `,"spec":` + strings.Repeat("[", n) + strings.Repeat("]", n) + "}"
+		a.write(fmt.Sprintf(`{"type":"ADDED","object":%s}`+"\n", object))
 	case "pad":
 		a.pad, _ = strconv.Atoi(rest)
 	case "items":

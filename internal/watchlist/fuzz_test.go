@@ -1,0 +1,108 @@
+package watchlist
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// chunkReader gives its bytes in pieces of the sizes, over and over.
+type chunkReader struct {
+	data  []byte
+	sizes []byte
+	next  int
+}
+
+func (r *chunkReader) Read(p []byte) (int, error) {
+	if len(r.data) == 0 {
+		return 0, io.EOF
+	}
+	n := 1
+	if len(r.sizes) > 0 {
+		n += int(r.sizes[r.next%len(r.sizes)])
+		r.next++
+	}
+	n = min(n, len(r.data), len(p))
+	copy(p, r.data[:n])
+	r.data = r.data[n:]
+	return n, nil
+}
+
+// Whatever comes, and in whatever pieces, the frames are the lines that have an end and are not blank.
+func FuzzStream(f *testing.F) {
+	f.Add([]byte("a\nb\n\n \nc"), []byte{0})
+	f.Add([]byte("\n"), []byte{})
+	f.Add([]byte("{\"type\":\"ADDED\"}\r\nx\n"), []byte{3, 0, 200})
+	f.Fuzz(func(t *testing.T, data, sizes []byte) {
+		var want []string
+		for whole := data; ; {
+			line, rest, ended := bytes.Cut(whole, []byte{'\n'})
+			if !ended {
+				break
+			}
+			if len(bytes.TrimSpace(line)) > 0 {
+				want = append(want, string(line))
+			}
+			whole = rest
+		}
+		got, err := readAll(t, &chunkReader{data: data, sizes: sizes})
+		require.ErrorIs(t, err, io.EOF)
+		require.Equal(t, want, got)
+	})
+}
+
+// A frame is taken apart as the standard decoder does, or is none.
+func FuzzParseFrame(f *testing.F) {
+	f.Add([]byte(`{"type":"ADDED","object":{"a":1}}`))
+	f.Add([]byte(`{"object":{"a":1},"type":"DELETED"}`))
+	f.Add([]byte(`{"type":"ADDED","object":{"a":1},"more":{}}`))
+	f.Fuzz(func(t *testing.T, line []byte) {
+		got, err := parseFrame(line)
+		if err != nil || !json.Valid(line) {
+			return // what is no JSON is found out when the object is decoded
+		}
+		var want struct {
+			Type   string
+			Object json.RawMessage
+		}
+		require.NoError(t, json.Unmarshal(line, &want))
+		if !json.Valid(got.object) {
+			return // more follows the object, which decoding it tells
+		}
+		require.Equal(t, want.Type, string(got.event))
+		require.Equal(t, string(bytes.TrimSpace(want.Object)), string(bytes.TrimSpace(got.object)))
+	})
+}
+
+// A page of a list becomes one line of JSON for each item, or an error that quotes nothing of it.
+func FuzzListedSnapshot(f *testing.F) {
+	f.Add([]byte(`{"kind":"PodList","metadata":{"resourceVersion":"7"},"items":[{"a":1},{"b":[1,2]}]}`))
+	f.Add([]byte(`{"items":null,"metadata":{}}`))
+	f.Add([]byte(`{"items":[1,2`))
+	f.Fuzz(func(t *testing.T, page []byte) {
+		pages := 0
+		lister := snapshotLister{pages: openerFunc(func(context.Context) (io.ReadCloser, error) {
+			if pages++; pages > 3 {
+				return nil, io.ErrUnexpectedEOF // the same page would come for ever
+			}
+			return io.NopCloser(bytes.NewReader(page)), nil
+		})}
+		body, err := lister.Open(t.Context(), Request{Resource: &Resource{Plural: "pods"}})
+		if err != nil {
+			return
+		}
+		defer body.Close()
+		all, err := io.ReadAll(body)
+		if err != nil {
+			require.True(t, errors.Is(err, errNotAList) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF), "%v", err)
+		}
+		for _, line := range bytes.Split(bytes.TrimSuffix(all, []byte{'\n'}), []byte{'\n'}) {
+			require.True(t, len(line) == 0 || json.Valid(line), "%q", line)
+		}
+	})
+}
