@@ -1,0 +1,50 @@
+package e2e
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/k8swatchlist/k8swatchlistreceiver/test/harness"
+)
+
+// A consumer that refuses for a while and then hangs costs time and nothing else: the stream is closed when the queue
+// is full, and resumed.
+func TestConsumerRefusesAndBlocks(t *testing.T) {
+	t.Parallel()
+	s := modern.start(t)
+	s.CreatePods(t, "first", 200, harness.SmallPod)
+	truth := harness.ConnectEtcd(t, s.Cluster).Watch(t, "/registry/pods/")
+	next := &harness.Consumer{}
+	next.Refuse(errors.New("not now"))
+	r := harness.StartReceiver(t, s.access+`
+resources: [{name: pods}]
+queue: {max_bytes: 131072}
+batch: {max_bytes: 16384}
+`, next)
+	next.AwaitCalls(t, 3, catchUp) // the same batch, over and over
+	next.Accept()
+	from := r.Records.AwaitSnapshot(t, "pods", catchUp)
+
+	next.Refuse(errors.New("not now either"))
+	writer := harness.NewWriter(t, s.Cluster)
+	writer.Write(t, harness.Times(100))
+	next.AwaitCalls(t, 2, catchUp)
+	next.Block()
+	writer.Write(t, func(o harness.Operations) bool {
+		return o.Total() >= 400 && r.Count(t, "otelcol_k8s_watchlist_paused") > 0
+	})
+	paused := r.Count(t, "otelcol_k8s_watchlist_paused")
+	writer.Write(t, harness.Times(100))
+	next.Accept()
+
+	listed := s.List(t, harness.Pods)
+	r.Records.AwaitFold(t, "pods", listed.State, catchUp)
+	records := r.Records.All()
+	objects := harness.Objects(records, "pods")
+	requireOnceAndInOrder(t, objects)
+	requireNothingRecovered(t, records) // for the server still had the history
+	report(t, "events of etcd were not emitted", harness.NotEmitted(truth.Between(t, from, listed.ResourceVersion), objects))
+	if paused == 0 {
+		t.Error("the queue was never full")
+	}
+}

@@ -1,0 +1,40 @@
+package e2e
+
+import (
+	"testing"
+	"time"
+
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/fold"
+	"github.com/k8swatchlist/k8swatchlistreceiver/test/harness"
+)
+
+// catchUp is how long the receiver may take to tell what has happened, on a busy machine.
+const catchUp = 60 * time.Second
+
+// requireOnceAndInOrder: no record came twice, and those of an object came in the order of its versions.
+func requireOnceAndInOrder(t *testing.T, records []fold.Record) {
+	t.Helper()
+	report(t, "records came more than once", fold.Duplicates(records))
+	report(t, "records came out of order", fold.Disorder(records))
+}
+
+// requireNothingRecovered: every change was seen live, and nothing was missed.
+func requireNothingRecovered(t *testing.T, records []harness.Record) {
+	t.Helper()
+	var found []string
+	for _, record := range records {
+		recovered := record.Object != nil && (record.Object.Origin == "recovered" || record.Object.Inferred)
+		if recovered || record.Event == "k8s.watch.gap" {
+			found = append(found, record.String())
+		}
+	}
+	report(t, "records tell of something that was missed", found)
+}
+
+// report fails the test with the first few findings, if there are any.
+func report(t *testing.T, what string, found []string) {
+	t.Helper()
+	if len(found) > 0 {
+		t.Errorf("%d %s, among them: %q", len(found), what, found[:min(len(found), 5)])
+	}
+}

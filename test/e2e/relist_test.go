@@ -1,0 +1,141 @@
+package e2e
+
+import (
+	"testing"
+	"time"
+
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/fold"
+	"github.com/k8swatchlist/k8swatchlistreceiver/test/harness"
+)
+
+func TestInitialStateLiveChangesAndRelist(t *testing.T) {
+	t.Parallel()
+	initialStateLiveChangesAndRelist(t, modern, 5000, 2000)
+}
+
+func TestInitialStateLiveChangesAndRelistWithoutWatchList(t *testing.T) {
+	t.Parallel()
+	initialStateLiveChangesAndRelist(t, withoutWatchList, 300, 200)
+}
+
+func TestInitialStateLiveChangesAndRelistWithoutEndMarker(t *testing.T) {
+	t.Parallel()
+	initialStateLiveChangesAndRelist(t, withoutMarker, 300, 200)
+}
+
+// A live stream that is behind the fresh one all the time: what it has yet to deliver must not be lost, nor taken for
+// missed, when the fresh one takes its place.
+func TestInitialStateLiveChangesAndRelistBesideALaggingStream(t *testing.T) {
+	t.Parallel()
+	initialStateLiveChangesAndRelist(t, lagging, 300, 1000)
+}
+
+// initialStateLiveChangesAndRelist: while the pods change at random and streams are swapped, every single change
+// arrives, once and in order. etcd says which changes there were.
+func initialStateLiveChangesAndRelist(t *testing.T, kind server, pods, operations int) {
+	s := kind.start(t)
+	s.CreatePods(t, "first", pods, harness.SmallPod)
+	truth := harness.ConnectEtcd(t, s.Cluster).Watch(t, "/registry/pods/")
+	r := harness.StartReceiver(t, s.access+`
+resources: [{name: pods}]
+relist: {interval: 1s}
+`, nil)
+
+	from := r.Records.AwaitSnapshot(t, "pods", 2*catchUp)
+	listed := s.List(t, harness.Pods)
+	if len(listed.State) != pods {
+		t.Fatalf("%d pods exist", len(listed.State))
+	}
+	r.Records.AwaitFold(t, "pods", listed.State, 0)
+
+	writer := harness.NewWriter(t, s.Cluster)
+	relistsBefore := r.CompleteRelists(t)
+	deadline := time.Now().Add(catchUp)
+	done := writer.Write(t, func(o harness.Operations) bool {
+		if o.Total() < operations {
+			return false
+		}
+		return r.CompleteRelists(t) >= relistsBefore+2 || time.Now().After(deadline)
+	})
+	relists := r.CompleteRelists(t) - relistsBefore
+	t.Logf("%+v while %d streams were swapped", done, relists)
+	if relists < 2 {
+		t.Errorf("%d relists were completed while the pods changed", relists)
+	}
+
+	listed = s.List(t, harness.Pods)
+	r.Records.AwaitFold(t, "pods", listed.State, catchUp)
+	records := r.Records.All()
+	objects := harness.Objects(records, "pods")
+	requireOnceAndInOrder(t, objects)
+	requireNothingRecovered(t, records)
+	events := truth.Between(t, from, listed.ResourceVersion)
+	if len(events) < done.Total() {
+		t.Errorf("etcd tells of %d events after %d changes", len(events), done.Total())
+	}
+	report(t, "events of etcd were not emitted", harness.NotEmitted(events, objects))
+	report(t, "records tell of what never happened", harness.NotHappened(t, events, objects, listed.ResourceVersion))
+	requireWayOf(t, kind, s, r)
+}
+
+// TestRelistSnapshotIsComplete: with emit: snapshot, a consumer that forgets at the end of each set what neither stands
+// in it nor was told of since its begin holds what the server holds, and each set has as many records as its end says.
+func TestRelistSnapshotIsComplete(t *testing.T) {
+	t.Parallel()
+	s := modern.start(t)
+	s.CreatePods(t, "first", 300, harness.SmallPod)
+	r := harness.StartReceiver(t, s.access+`
+resources: [{name: pods}]
+relist: {interval: 1s, emit: snapshot}
+`, nil)
+	r.Records.AwaitSnapshot(t, "pods", catchUp)
+	deadline := time.Now().Add(catchUp)
+	harness.NewWriter(t, s.Cluster).Write(t, func(o harness.Operations) bool {
+		return o.Total() >= 300 && r.CompleteRelists(t) >= 3 || time.Now().After(deadline)
+	})
+	listed := s.List(t, harness.Pods)
+	r.Records.AwaitFold(t, "pods", listed.State, catchUp)
+
+	records := r.Records.All()
+	requireOnceAndInOrder(t, harness.Objects(records, "pods"))
+	requireNothingRecovered(t, records)
+	pruned, sets := foldSets(t, records)
+	report(t, "differences between the pruned fold and the LIST", pruned.Differences(listed.State))
+	if sets < 4 {
+		t.Errorf("%d sets of snapshots are complete, want the first one and three of relists", sets)
+	}
+}
+
+// foldSets applies records as a consumer does that trusts complete sets of snapshots, and returns what it believes and
+// how many sets there were.
+func foldSets(t *testing.T, records []harness.Record) (fold.State, int) {
+	t.Helper()
+	state, told, sets := fold.State{}, map[string]bool{}, 0
+	var inSet int64
+	for _, record := range records {
+		switch {
+		case record.Event == "k8s.snapshot.begin":
+			told, inSet = map[string]bool{}, 0
+		case record.Event == "k8s.snapshot.end":
+			sets++
+			if want := record.Stream["k8s.snapshot.objects"]; want != inSet {
+				t.Errorf("a set has %d records and its end says %v", inSet, want)
+			}
+			for uid := range state {
+				if !told[uid] {
+					delete(state, uid)
+				}
+			}
+		case record.Object == nil:
+		case record.Object.Type == "DELETED":
+			delete(state, record.Object.UID)
+		default:
+			state[record.Object.UID] = record.Object.ResourceVersion
+			told[record.Object.UID] = true
+			if record.Object.Type == "SNAPSHOT" {
+				inSet++
+			}
+		}
+	}
+	return state, sets
+}

@@ -1,0 +1,74 @@
+package e2e
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/k8swatchlist/k8swatchlistreceiver/test/harness"
+	"github.com/k8swatchlist/k8swatchlistreceiver/tools/controlplane"
+)
+
+// server is one kind of server that a receiver has to get on with.
+type server struct {
+	options controlplane.Options
+	// fault is what a server in front does; the zero value: there is none.
+	fault harness.Fault
+}
+
+var (
+	modern           = server{}
+	withoutWatchList = server{options: controlplane.Options{FeatureGates: map[string]bool{"WatchList": false}}}
+	withoutMarker    = server{fault: harness.Fault{WithholdMarker: true}}
+	lagging          = server{fault: harness.Fault{Lag: 300 * time.Millisecond}}
+)
+
+// site is a cluster, and a way to it that can be cut.
+type site struct {
+	*harness.Cluster
+	proxy *harness.Proxy
+	// access is the configuration that leads there, as it stands under receivers.k8s_watchlist.
+	access string
+	// markers is how many end markers were withheld.
+	markers func() int64
+}
+
+func (s server) start(t *testing.T) *site {
+	t.Helper()
+	c := harness.StartCluster(t, s.options)
+	if s.fault != (harness.Fault{}) {
+		m := harness.StartMiddleman(t, c, s.fault)
+		proxy := harness.StartProxy(t, m.Address())
+		return &site{
+			Cluster: c,
+			proxy:   proxy,
+			access:  fmt.Sprintf("auth_type: none\napi_server: http://%s\n", proxy.Address()),
+			markers: m.Withheld,
+		}
+	}
+	proxy := harness.StartProxy(t, c.Address())
+	return &site{
+		Cluster: c,
+		proxy:   proxy,
+		access:  kubeconfig(c.KubeconfigVia(t, c.RESTConfig(), proxy.Address())),
+		markers: func() int64 { return 0 },
+	}
+}
+
+// kubeconfig is the configuration that uses a kubeconfig file.
+func kubeconfig(path string) string {
+	return fmt.Sprintf("auth_type: kubeConfig\nkubeconfig: %q\n", path)
+}
+
+// requireWayOf: the receiver read the initial state in the way that the kind of server understands, so that the test
+// is of what its name says.
+func requireWayOf(t *testing.T, kind server, s *site, r *harness.Receiver) {
+	t.Helper()
+	if kind.fault.WithholdMarker && s.markers() == 0 {
+		t.Error("the server had no end marker to withhold")
+	}
+	understandsWatchList := !kind.fault.WithholdMarker && kind.options.FeatureGates == nil
+	if listed := r.Opened(t, "list") > 0; listed == understandsWatchList {
+		t.Errorf("the receiver has listed: %t", listed)
+	}
+}

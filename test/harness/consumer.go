@@ -1,0 +1,98 @@
+package harness
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"go.opentelemetry.io/collector/consumer"
+	"go.opentelemetry.io/collector/pdata/plog"
+)
+
+// Consumer is the next consumer of a receiver. It records what it accepts, and can be told to refuse or to block.
+type Consumer struct {
+	Records Records
+
+	changes
+	mu       sync.Mutex
+	refusal  error
+	blocking chan struct{} // not nil: calls wait until it is closed
+	calls    int
+	waiting  int
+}
+
+var _ consumer.Logs = (*Consumer)(nil)
+
+// Capabilities implements consumer.Logs.
+func (*Consumer) Capabilities() consumer.Capabilities { return consumer.Capabilities{} }
+
+// ConsumeLogs implements consumer.Logs.
+func (c *Consumer) ConsumeLogs(ctx context.Context, logs plog.Logs) error {
+	if err := c.admit(ctx); err != nil {
+		return err
+	}
+	c.Records.Add(logs)
+	return nil
+}
+
+func (c *Consumer) admit(ctx context.Context) error {
+	c.mu.Lock()
+	c.calls++
+	refusal, blocking := c.refusal, c.blocking
+	if blocking != nil {
+		c.waiting++
+	}
+	c.mu.Unlock()
+	c.happened()
+	if blocking == nil {
+		return refusal
+	}
+	defer func() {
+		c.mu.Lock()
+		c.waiting--
+		c.mu.Unlock()
+	}()
+	select {
+	case <-blocking:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// Refuse makes every call from now on fail with err, which is not permanent unless it says so.
+func (c *Consumer) Refuse(err error) { c.set(err, nil) }
+
+// Block makes every call from now on wait until Accept.
+func (c *Consumer) Block() { c.set(nil, make(chan struct{})) }
+
+// Accept lets every call go through, those that wait too.
+func (c *Consumer) Accept() { c.set(nil, nil) }
+
+func (c *Consumer) set(refusal error, blocking chan struct{}) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.blocking != nil {
+		close(c.blocking)
+	}
+	c.refusal, c.blocking = refusal, blocking
+}
+
+// AwaitCalls waits until n more calls have been made.
+func (c *Consumer) AwaitCalls(t testing.TB, n int, within time.Duration) {
+	t.Helper()
+	want := c.count() + n
+	c.await(t, within, "the consumer to be called", func() string {
+		if c.count() < want {
+			return "too few calls"
+		}
+		return ""
+	})
+}
+
+func (c *Consumer) count() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.calls
+}

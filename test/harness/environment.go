@@ -1,0 +1,40 @@
+package harness
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+const runIt = "run `make test-e2e` in the repository's root, which builds it and says where it is"
+
+// binaries is the folder of etcd, kube-apiserver and kubectl.
+func binaries(t testing.TB) string {
+	t.Helper()
+	folder := os.Getenv("KUBEBUILDER_ASSETS")
+	if folder == "" {
+		t.Fatal("$KUBEBUILDER_ASSETS names no control plane: " + runIt)
+	}
+	for _, name := range []string{"etcd", "kube-apiserver", "kubectl"} {
+		requireFile(t, "KUBEBUILDER_ASSETS", filepath.Join(folder, name))
+	}
+	return folder
+}
+
+// collectorBinary is the path of the collector.
+func collectorBinary(t testing.TB) string {
+	t.Helper()
+	path := os.Getenv("OTELCOL_BINARY")
+	if path == "" {
+		t.Fatal("$OTELCOL_BINARY names no collector: " + runIt)
+	}
+	requireFile(t, "OTELCOL_BINARY", path)
+	return path
+}
+
+func requireFile(t testing.TB, variable, path string) {
+	t.Helper()
+	if _, err := os.Stat(path); err != nil {
+		t.Fatalf("$%s: %v: %s", variable, err, runIt)
+	}
+}

@@ -1,0 +1,220 @@
+package harness
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/client-go/kubernetes/scheme"
+
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/fold"
+)
+
+// Etcd is a direct client of the cluster's etcd.
+type Etcd struct {
+	client *clientv3.Client
+}
+
+// ConnectEtcd connects to the cluster's etcd until the test ends.
+func ConnectEtcd(t testing.TB, c *Cluster) *Etcd {
+	t.Helper()
+	client, err := clientv3.New(clientv3.Config{
+		Endpoints: []string{c.EtcdEndpoint()}, DialTimeout: startPatience, Logger: zap.NewNop(),
+	})
+	if err != nil {
+		t.Fatalf("cannot connect to etcd: %v", err)
+	}
+	t.Cleanup(func() { _ = client.Close() }) // says only that its context has ended
+	return &Etcd{client: client}
+}
+
+// Compact forgets all history.
+func (e *Etcd) Compact(t testing.TB) {
+	t.Helper()
+	now, err := e.client.Get(t.Context(), "/", clientv3.WithCountOnly())
+	if err != nil {
+		t.Fatalf("cannot ask etcd for its revision: %v", err)
+	}
+	if _, err := e.client.Compact(t.Context(), now.Header.Revision, clientv3.WithCompactPhysical()); err != nil {
+		t.Fatalf("cannot compact etcd: %v", err)
+	}
+}
+
+// Event is a change as etcd tells it. A change of an object at revision N is a watch event whose object has the
+// resourceVersion N, deletions included.
+type Event struct {
+	Revision int64
+	Type     string // as in k8s.change.type
+	UID      string
+	Key      string
+}
+
+// Truth is everything that happens to the objects of a resource, as etcd tells it.
+type Truth struct {
+	changes
+	client *clientv3.Client
+	ctx    context.Context // of the watch, which requests for progress must share
+
+	mu       sync.Mutex
+	events   []Event
+	uids     map[string]string // by key, of what exists
+	revision int64             // everything up to it is known
+	err      error
+}
+
+// Watch begins to follow the objects under a key prefix, such as /registry/pods/, until the test ends. It begins at
+// once: what happens after Watch has returned is known.
+func (e *Etcd) Watch(t testing.TB, prefix string) *Truth {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	truth := &Truth{client: e.client, ctx: ctx, uids: map[string]string{}}
+	now, err := e.client.Get(ctx, prefix, clientv3.WithPrefix())
+	if err != nil {
+		cancel()
+		t.Fatalf("cannot read %s from etcd: %v", prefix, err)
+	}
+	for _, kv := range now.Kvs {
+		uid, err := uidOf(kv.Value)
+		if err != nil {
+			cancel()
+			t.Fatalf("cannot decode %s: %v", kv.Key, err)
+		}
+		truth.uids[string(kv.Key)] = uid
+	}
+	watch := e.client.Watch(ctx, prefix, clientv3.WithPrefix(), clientv3.WithRev(now.Header.Revision+1))
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for response := range watch {
+			truth.take(response)
+		}
+	}()
+	t.Cleanup(func() {
+		cancel()
+		<-done
+	})
+	return truth
+}
+
+func (truth *Truth) take(response clientv3.WatchResponse) {
+	truth.mu.Lock()
+	defer truth.mu.Unlock()
+	defer truth.happened()
+	if truth.err = response.Err(); truth.err != nil {
+		return
+	}
+	for _, change := range response.Events {
+		event := Event{Revision: change.Kv.ModRevision, Key: string(change.Kv.Key), Type: "MODIFIED"}
+		if change.Type == clientv3.EventTypeDelete {
+			event.Type, event.UID = "DELETED", truth.uids[event.Key]
+			delete(truth.uids, event.Key)
+		} else {
+			if change.IsCreate() {
+				event.Type = "ADDED"
+			}
+			if event.UID, truth.err = uidOf(change.Kv.Value); truth.err != nil {
+				return
+			}
+			truth.uids[event.Key] = event.UID
+		}
+		truth.events = append(truth.events, event)
+	}
+	if response.IsProgressNotify() {
+		truth.revision = response.Header.Revision
+	}
+}
+
+// uidOf decodes an object as the API server stores it: protobuf behind a prefix, or JSON.
+func uidOf(stored []byte) (string, error) {
+	object, _, err := scheme.Codecs.UniversalDeserializer().Decode(stored, nil, nil)
+	if err != nil {
+		return "", err
+	}
+	accessor, err := meta.Accessor(object)
+	if err != nil {
+		return "", err
+	}
+	return string(accessor.GetUID()), nil
+}
+
+// Between waits until etcd has told everything up to a resourceVersion, and returns the events after from and up to it.
+func (truth *Truth) Between(t testing.TB, from, to string) []Event {
+	t.Helper()
+	first, last := revision(t, from), revision(t, to)
+	Poll(t, 30*time.Second, "etcd to tell everything up to "+to, func() string {
+		// A watch tells how far it has come only when it is asked.
+		if err := truth.client.RequestProgress(truth.ctx); err != nil {
+			t.Fatalf("cannot ask etcd for progress: %v", err)
+		}
+		truth.mu.Lock()
+		defer truth.mu.Unlock()
+		if truth.err != nil {
+			t.Fatalf("the watch of etcd failed: %v", truth.err)
+		}
+		if truth.revision < last {
+			return fmt.Sprintf("it has come to %d", truth.revision)
+		}
+		return ""
+	})
+	truth.mu.Lock()
+	defer truth.mu.Unlock()
+	var events []Event
+	for _, event := range truth.events {
+		if event.Revision > first && event.Revision <= last {
+			events = append(events, event)
+		}
+	}
+	return events
+}
+
+// NotEmitted are the events that no record tells of: with the same UID, resourceVersion and type.
+func NotEmitted(events []Event, records []fold.Record) []string {
+	emitted := map[Event]bool{}
+	for _, record := range records {
+		if n, err := strconv.ParseInt(record.ResourceVersion, 10, 64); err == nil {
+			emitted[Event{Revision: n, Type: record.Type, UID: record.UID}] = true
+		}
+	}
+	var missing []string
+	for _, event := range events {
+		if !emitted[Event{Revision: event.Revision, Type: event.Type, UID: event.UID}] {
+			missing = append(missing, fmt.Sprintf("%s %s@%d uid=%s", event.Type, strings.TrimPrefix(event.Key, "/registry/"), event.Revision, event.UID))
+		}
+	}
+	return missing
+}
+
+// NotHappened are the records of live origin up to a resourceVersion that no event of etcd stands behind.
+func NotHappened(t testing.TB, events []Event, records []fold.Record, to string) []string {
+	t.Helper()
+	known := map[Event]bool{}
+	for _, event := range events {
+		event.Key = ""
+		known[event] = true
+	}
+	last := revision(t, to)
+	var invented []string
+	for _, record := range records {
+		n := revision(t, record.ResourceVersion)
+		if record.Origin == "live" && n <= last && !known[Event{Revision: n, Type: record.Type, UID: record.UID}] {
+			invented = append(invented, record.String())
+		}
+	}
+	return invented
+}
+
+func revision(t testing.TB, rv string) int64 {
+	t.Helper()
+	n, err := strconv.ParseInt(rv, 10, 64)
+	if err != nil {
+		t.Fatalf("resourceVersion %q is no etcd revision: %v", rv, err)
+	}
+	return n
+}

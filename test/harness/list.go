@@ -1,0 +1,51 @@
+package harness
+
+import (
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/fold"
+)
+
+// Listing is what the API server holds of a resource.
+type Listing struct {
+	State           fold.State
+	ResourceVersion string
+}
+
+// listPage keeps the server's answers small.
+const listPage = 1000
+
+// List asks the API server what it holds, consistently with all writes that it has acknowledged.
+func (c *Cluster) List(t testing.TB, resource schema.GroupVersionResource) Listing {
+	t.Helper()
+	listing := Listing{State: fold.State{}}
+	options := metav1.ListOptions{Limit: listPage}
+	for {
+		page, err := c.metadata.Resource(resource).List(t.Context(), options)
+		if err != nil {
+			t.Fatalf("cannot list %s: %v", resource.Resource, err)
+		}
+		for _, item := range page.Items {
+			listing.State[string(item.UID)] = item.ResourceVersion
+		}
+		listing.ResourceVersion = page.ResourceVersion // the same on every page
+		if page.Continue == "" {
+			return listing
+		}
+		options.Continue = page.Continue
+	}
+}
+
+// Name is how records name the resource: its plural, with the group after a dot if there is one.
+func Name(resource schema.GroupVersionResource) string {
+	if resource.Group == "" {
+		return resource.Resource
+	}
+	return resource.Resource + "." + resource.Group
+}
+
+// Pods is the resource that most tests watch.
+var Pods = schema.GroupVersionResource{Version: "v1", Resource: "pods"}

@@ -1,0 +1,54 @@
+package harness
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// Usage is what a process has used so far.
+type Usage struct {
+	PeakResident int64 // bytes
+	CPU          time.Duration
+}
+
+// clockTick is the unit of times in /proc on every Linux of today.
+const clockTick = 10 * time.Millisecond
+
+// UsageOf reads what a process has used so far. It knows Linux only.
+func UsageOf(t testing.TB, pid int) Usage {
+	t.Helper()
+	var u Usage
+	status := readProc(t, pid, "status")
+	for line := range strings.Lines(status) {
+		if kilobytes, ok := strings.CutPrefix(line, "VmHWM:"); ok {
+			n, err := strconv.ParseInt(strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(kilobytes), "kB")), 10, 64)
+			if err != nil {
+				t.Fatalf("cannot read the peak of resident memory: %v", err)
+			}
+			u.PeakResident = n << 10
+		}
+	}
+	stat := readProc(t, pid, "stat")
+	fields := strings.Fields(stat[strings.LastIndexByte(stat, ')')+1:]) // from the third on
+	for _, field := range fields[11:13] {                               // utime, stime
+		n, err := strconv.ParseInt(field, 10, 64)
+		if err != nil {
+			t.Fatalf("cannot read the time of the processor: %v", err)
+		}
+		u.CPU += time.Duration(n) * clockTick
+	}
+	return u
+}
+
+func readProc(t testing.TB, pid int, name string) string {
+	t.Helper()
+	content, err := os.ReadFile(fmt.Sprintf("/proc/%d/%s", pid, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(content)
+}

@@ -1,0 +1,144 @@
+package harness
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"go.opentelemetry.io/collector/component/componenttest"
+	"go.opentelemetry.io/collector/confmap"
+	"go.opentelemetry.io/collector/featuregate"
+	"go.opentelemetry.io/collector/receiver"
+	"go.opentelemetry.io/collector/receiver/receivertest"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+
+	k8swatchlistreceiver "github.com/k8swatchlist/k8swatchlistreceiver"
+)
+
+// Receiver is the receiver in this process, made by the factory as a collector would.
+type Receiver struct {
+	*Consumer
+	Log *Log
+
+	telemetry *componenttest.Telemetry
+	receiver  receiver.Logs
+	stop      sync.Once
+}
+
+// shutdownPatience is longer than the receiver's own drain timeout.
+const shutdownPatience = 30 * time.Second
+
+// StartReceiver starts a receiver that ends with the test. The configuration is YAML, as it stands under
+// receivers.k8s_watchlist. A nil consumer accepts everything.
+func StartReceiver(t testing.TB, yaml string, next *Consumer) *Receiver {
+	t.Helper()
+	if next == nil {
+		next = &Consumer{}
+	}
+	r := &Receiver{Consumer: next, Log: newLog(), telemetry: componenttest.NewTelemetry()}
+	factory := k8swatchlistreceiver.NewFactory()
+	config := factory.CreateDefaultConfig()
+	if err := unmarshal(yaml, config); err != nil {
+		t.Fatalf("bad configuration: %v\n%s", err, yaml)
+	}
+	settings := receivertest.NewNopSettings(factory.Type())
+	settings.TelemetrySettings = r.telemetry.NewTelemetrySettings()
+	settings.Logger = r.Log.logger
+	var err error
+	if r.receiver, err = factory.CreateLogs(t.Context(), settings, config, next); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.receiver.Start(t.Context(), componenttest.NewNopHost()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { r.Shutdown(t) })
+	return r
+}
+
+// Shutdown stops the receiver, once.
+func (r *Receiver) Shutdown(t testing.TB) {
+	t.Helper()
+	r.stop.Do(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), shutdownPatience)
+		defer cancel()
+		if err := r.receiver.Shutdown(ctx); err != nil {
+			t.Errorf("cannot shut the receiver down: %v", err)
+		}
+		if err := r.telemetry.Shutdown(ctx); err != nil {
+			t.Errorf("cannot shut the receiver's telemetry down: %v", err)
+		}
+		if t.Failed() {
+			t.Logf("log of the receiver:\n%s", r.Log)
+		}
+	})
+}
+
+func unmarshal(yaml string, config any) error {
+	retrieved, err := confmap.NewRetrievedFromYAML([]byte(yaml))
+	if err != nil {
+		return err
+	}
+	conf, err := retrieved.AsConf()
+	if err != nil {
+		return err
+	}
+	if err := conf.Unmarshal(config); err != nil {
+		return err
+	}
+	return confmap.Validate(config)
+}
+
+// Count is the sum of a counter over the points that have the attributes.
+func (r *Receiver) Count(t testing.TB, name string, attributes ...attribute.KeyValue) int64 {
+	t.Helper()
+	metric, err := r.telemetry.GetMetric(name)
+	if err != nil {
+		return 0 // nothing was counted yet
+	}
+	sum, ok := metric.Data.(metricdata.Sum[int64])
+	if !ok {
+		t.Fatalf("%s is no counter but a %T", name, metric.Data)
+	}
+	var total int64
+	for _, point := range sum.DataPoints {
+		if has(point.Attributes, attributes) {
+			total += point.Value
+		}
+	}
+	return total
+}
+
+func has(set attribute.Set, attributes []attribute.KeyValue) bool {
+	for _, want := range attributes {
+		if value, ok := set.Value(want.Key); !ok || value != want.Value {
+			return false
+		}
+	}
+	return true
+}
+
+// CompleteRelists is how many relists have ended well.
+func (r *Receiver) CompleteRelists(t testing.TB) int64 {
+	t.Helper()
+	return r.Count(t, "otelcol_k8s_watchlist_relists", attribute.String("outcome", "complete"))
+}
+
+// Opened is how many streams of a kind were opened: snapshot, list, resume, rotate, relist.
+func (r *Receiver) Opened(t testing.TB, kind string) int64 {
+	t.Helper()
+	return r.Count(t, "otelcol_k8s_watchlist_streams_opened", attribute.String("kind", kind))
+}
+
+// ShortRelistGate is the feature gate that lifts the minimum of relist.interval.
+const ShortRelistGate = "receiver.k8swatchlist.shortRelist"
+
+// AllowShortRelists opens that gate for the whole process.
+func AllowShortRelists() error {
+	if err := featuregate.GlobalRegistry().Set(ShortRelistGate, true); err != nil {
+		return fmt.Errorf("cannot open the feature gate: %w", err)
+	}
+	return nil
+}

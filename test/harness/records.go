@@ -1,0 +1,170 @@
+package harness
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.opentelemetry.io/collector/pdata/plog"
+
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/fold"
+)
+
+// Record is one log record: of an object, or of the stream (a gap, the begin or end of a snapshot).
+type Record struct {
+	Event    string
+	Resource string // plural, with the group after a dot if there is one
+
+	Object *fold.Record   // nil in records of the stream
+	Stream map[string]any // the attributes of records of the stream
+	Body   any            // only where KeepBodies was asked for
+}
+
+// Records are log records in the order in which they came. They may be added to while they are looked at.
+type Records struct {
+	changes
+
+	mu     sync.Mutex
+	all    []Record
+	bodies bool
+}
+
+// KeepBodies makes the records that come from now on keep their bodies.
+func (r *Records) KeepBodies() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.bodies = true
+}
+
+// Add takes what was delivered.
+func (r *Records) Add(logs plog.Logs) {
+	r.mu.Lock()
+	for _, resource := range logs.ResourceLogs().All() {
+		for _, scope := range resource.ScopeLogs().All() {
+			for _, record := range scope.LogRecords().All() {
+				r.all = append(r.all, r.newRecord(record))
+			}
+		}
+	}
+	r.mu.Unlock()
+	r.happened()
+}
+
+func (r *Records) newRecord(record plog.LogRecord) Record {
+	n := Record{Event: record.EventName()}
+	if r.bodies {
+		n.Body = record.Body().AsRaw()
+	}
+	if object, ok := fold.FromRecord(record); ok {
+		n.Object, n.Resource = &object, object.Resource
+		return n
+	}
+	n.Stream = record.Attributes().AsRaw()
+	n.Resource = n.text("k8s.resource.name")
+	if group := n.text("k8s.resource.group"); group != "" {
+		n.Resource += "." + group
+	}
+	return n
+}
+
+func (r Record) text(key string) string {
+	s, _ := r.Stream[key].(string)
+	return s
+}
+
+func (r Record) String() string {
+	if r.Object != nil {
+		return r.Resource + " " + r.Object.String()
+	}
+	return fmt.Sprintf("%s %s %v", r.Resource, r.Event, r.Stream)
+}
+
+// All returns what has come so far.
+func (r *Records) All() []Record {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.all[:len(r.all):len(r.all)]
+}
+
+// Len is how many have come so far, as a mark for After.
+func (r *Records) Len() int { return len(r.All()) }
+
+// After returns what came after the mark.
+func (r *Records) After(mark int) []Record { return r.All()[mark:] }
+
+// Objects are the records of objects of the resource.
+func Objects(records []Record, resource string) []fold.Record {
+	var objects []fold.Record
+	for _, record := range records {
+		if record.Object != nil && record.Resource == resource {
+			objects = append(objects, *record.Object)
+		}
+	}
+	return objects
+}
+
+// OfStream are the records of the stream of the resource that have the event name.
+func OfStream(records []Record, resource, event string) []Record {
+	var found []Record
+	for _, record := range records {
+		if record.Object == nil && record.Resource == resource && record.Event == event {
+			found = append(found, record)
+		}
+	}
+	return found
+}
+
+// Await waits until nothing is missing from the records.
+func (r *Records) Await(t testing.TB, within time.Duration, what string, missing func([]Record) string) {
+	t.Helper()
+	r.await(t, within, what, func() string { return missing(r.All()) })
+}
+
+// AwaitSnapshot waits for the first end of a snapshot of the resource and returns the snapshot's resourceVersion.
+func (r *Records) AwaitSnapshot(t testing.TB, resource string, within time.Duration) string {
+	t.Helper()
+	var rv string
+	r.Await(t, within, "the end of the first snapshot of "+resource, func(records []Record) string {
+		ends := OfStream(records, resource, "k8s.snapshot.end")
+		if len(ends) == 0 {
+			return fmt.Sprintf("%d records of objects have come", len(Objects(records, resource)))
+		}
+		rv = ends[0].text("k8s.snapshot.resource_version")
+		return ""
+	})
+	return rv
+}
+
+// AwaitFold waits until a consumer of the records would believe what the API server listed.
+func (r *Records) AwaitFold(t testing.TB, resource string, listed fold.State, within time.Duration) {
+	t.Helper()
+	r.Await(t, within, "the fold of "+resource+" to equal the LIST", func(records []Record) string {
+		return some(fold.Fold(Objects(records, resource)).Differences(listed))
+	})
+}
+
+// AwaitObject waits for a record of the object of that name, and returns it.
+func (r *Records) AwaitObject(t testing.TB, resource, name, changeType string, within time.Duration) fold.Record {
+	t.Helper()
+	var found fold.Record
+	r.Await(t, within, fmt.Sprintf("%s %s to be %s", resource, name, changeType), func(records []Record) string {
+		for _, object := range Objects(records, resource) {
+			if object.Name == name && object.Type == changeType {
+				found = object
+				return ""
+			}
+		}
+		return fmt.Sprintf("%d records have come", len(records))
+	})
+	return found
+}
+
+// some puts the first few of many findings into one line; "" if there are none.
+func some(findings []string) string {
+	if len(findings) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d: %s", len(findings), strings.Join(findings[:min(len(findings), 5)], "; "))
+}
