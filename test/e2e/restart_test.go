@@ -1,0 +1,161 @@
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/fold"
+	"github.com/k8swatchlist/k8swatchlistreceiver/test/harness"
+	"github.com/k8swatchlist/k8swatchlistreceiver/tools/controlplane"
+)
+
+// withStorage is the configuration of a collector that writes records to a file and keeps checkpoints in a folder.
+func withStorage(receiver, folder string) string {
+	return strings.Replace(toFile(receiver+"\nstorage: file_storage\n"), "\nservice:\n", `
+extensions:
+  file_storage:
+    directory: `+folder+`
+service:
+  extensions: [file_storage]
+`, 1)
+}
+
+func objectsOf(collectors ...*harness.Collector) []fold.Record {
+	var all []fold.Record
+	for _, c := range collectors {
+		all = append(all, harness.Objects(c.Records.All(), "pods")...)
+	}
+	return all
+}
+
+// TestRestartWithCheckpoint: a collector that is started again goes on where it was. What happened while it was down
+// comes, and nothing that came before comes again.
+func TestRestartWithCheckpoint(t *testing.T) {
+	t.Parallel()
+	const pods = 1000
+	c := harness.StartCluster(t, controlplane.Options{})
+	c.CreatePods(t, "kept", pods, harness.SmallPod)
+	config := withStorage(kubeconfig(c.Kubeconfig())+"resources: [{name: pods}]", t.TempDir())
+
+	first := harness.StartCollector(t, config)
+	first.Records.AwaitSnapshot(t, "pods", catchUp)
+	c.CreatePods(t, "live", 1, harness.SmallPod)
+	first.Records.AwaitObject(t, "pods", "live-00000", "ADDED", catchUp)
+	first.Interrupt(t)
+
+	c.CreatePods(t, "down", 5, harness.SmallPod)
+	c.DeletePods(t, "live", 1)
+	began := time.Now()
+	second := harness.StartCollector(t, config)
+	second.Records.AwaitObject(t, "pods", "live-00000", "DELETED", catchUp)
+	t.Logf("what happened while it was down came %s after the start", time.Since(began).Round(time.Millisecond))
+	c.CreatePods(t, "after", 1, harness.SmallPod)
+	second.Records.AwaitObject(t, "pods", "after-00000", "ADDED", catchUp)
+	second.Interrupt(t)
+
+	listed := c.List(t, harness.Pods)
+	objects := objectsOf(first, second)
+	report(t, "differences between the fold and the LIST", fold.Fold(objects).Differences(listed.State))
+	requireOnceAndInOrder(t, objects)
+	// Five pods, one that is marked and then deleted, and the one at last.
+	if n := len(objectsOf(second)); n != 5+2+1 {
+		t.Errorf("%d records of pods came after the restart, want 8: %v", n, objectsOf(second))
+	}
+	requireNothingRecovered(t, second.Records.All())
+}
+
+// TestRestartAfterCompaction: the history of the downtime is gone. Exactly its differences come out, deletions too.
+func TestRestartAfterCompaction(t *testing.T) {
+	t.Parallel()
+	const each = 20
+	c := harness.StartCluster(t, controlplane.Options{})
+	c.CreatePods(t, "kept", 200, harness.SmallPod)
+	c.CreatePods(t, "changed", each, harness.SmallPod)
+	c.CreatePods(t, "deleted", each, harness.SmallPod)
+	etcd := harness.ConnectEtcd(t, c)
+	config := withStorage(kubeconfig(c.Kubeconfig())+"resources: [{name: pods}]", t.TempDir())
+
+	first := harness.StartCollector(t, config)
+	first.Records.AwaitSnapshot(t, "pods", catchUp)
+	c.CreatePods(t, "live", 1, harness.SmallPod)
+	last := first.Records.AwaitObject(t, "pods", "live-00000", "ADDED", catchUp)
+	first.Interrupt(t)
+
+	c.DeletePods(t, "deleted", each)
+	c.ChangePods(t, "changed", each)
+	c.CreatePods(t, "added", each, harness.SmallPod)
+	etcd.Compact(t)
+	c.RestartAPIServer(t)
+	if err := c.WatchPodsFrom(t, last.ResourceVersion); err == nil {
+		t.Fatalf("the server still has the history since %s", last.ResourceVersion)
+	}
+	second := harness.StartCollector(t, config)
+	second.Records.Await(t, catchUp, "the record of the gap", func(records []harness.Record) string {
+		if len(harness.OfStream(records, "pods", "k8s.watch.gap")) == 0 {
+			return fmt.Sprintf("%d records have come", len(records))
+		}
+		return ""
+	})
+	second.Interrupt(t)
+
+	objects := objectsOf(first, second)
+	report(t, "differences between the fold and the LIST", fold.Fold(objects).Differences(c.List(t, harness.Pods).State))
+	requireOnceAndInOrder(t, objects)
+	counts := map[string]int{}
+	for _, record := range second.Records.All() {
+		counts[summary(record)]++
+	}
+	want := map[string]int{
+		"DELETED recovered inferred deleted": each,
+		"MODIFIED recovered changed":         each,
+		"ADDED recovered added":              each,
+		fmt.Sprintf("k8s.watch.gap expired from %s: %d added, %d modified, %d deleted", last.ResourceVersion, each, each, each): 1,
+	}
+	if fmt.Sprint(counts) != fmt.Sprint(want) {
+		t.Errorf("the records after the restart are %v, want %v", counts, want)
+	}
+}
+
+// TestCheckpointHoldsNoObject: what is kept on disk is what an object is called and its version, and nothing of it.
+func TestCheckpointHoldsNoObject(t *testing.T) {
+	t.Parallel()
+	c := harness.StartCluster(t, controlplane.Options{})
+	c.CreatePods(t, "kept", 10, harness.SmallPod)
+	folder := t.TempDir()
+	collector := harness.StartCollector(t, withStorage(kubeconfig(c.Kubeconfig())+"resources: [{name: pods}]", folder))
+	collector.Records.AwaitSnapshot(t, "pods", catchUp)
+	collector.Interrupt(t)
+	kept := filesIn(t, folder)
+	for _, known := range []string{"kept-00000", string(objectsOf(collector)[0].UID)} {
+		if !strings.Contains(kept, known) {
+			t.Errorf("%q is not in the storage", known)
+		}
+	}
+	for _, secret := range []string{"containers", "image", "spec", "labels"} {
+		if strings.Contains(kept, secret) {
+			t.Errorf("%q is in the storage", secret)
+		}
+	}
+}
+
+// filesIn is the content of all files in a folder.
+func filesIn(t *testing.T, folder string) string {
+	t.Helper()
+	var all strings.Builder
+	entries, err := os.ReadDir(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, entry := range entries {
+		content, err := os.ReadFile(filepath.Join(folder, entry.Name()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		all.Write(content)
+	}
+	return all.String()
+}
