@@ -47,7 +47,10 @@ func TestStartWithAPIServerDown(t *testing.T) {
 	collector := harness.StartCollector(t, toFile(kubeconfig(c.Kubeconfig())+"resources: [{name: pods}]"))
 	collector.AwaitLog(t, "cannot reach the API server", catchUp)
 
-	c.BringUpAPIServer(t) // takes some seconds, in which the receiver tries several times
+	door := harness.CloseDoor(t, c.Address())
+	door.AwaitKnocks(t, 3, catchUp)
+	door.Open()
+	c.BringUpAPIServer(t)
 	collector.Records.AwaitSnapshot(t, "pods", 2*catchUp)
 	c.CreatePods(t, "live", 1, harness.SmallPod)
 	collector.Records.AwaitFold(t, "pods", c.List(t, harness.Pods).State, catchUp)

@@ -3,6 +3,7 @@ package e2e
 import (
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/k8swatchlist/k8swatchlistreceiver/test/harness"
 )
@@ -30,8 +31,9 @@ batch: {max_bytes: 16384}
 	writer.Write(t, harness.Times(100))
 	next.AwaitCalls(t, 2, catchUp)
 	next.Block()
+	deadline := time.Now().Add(catchUp)
 	writer.Write(t, func(o harness.Operations) bool {
-		return o.Total() >= 400 && r.Count(t, "otelcol_k8s_watchlist_paused") > 0
+		return o.Total() >= 400 && r.Count(t, "otelcol_k8s_watchlist_paused") > 0 || time.Now().After(deadline)
 	})
 	paused := r.Count(t, "otelcol_k8s_watchlist_paused")
 	writer.Write(t, harness.Times(100))

@@ -19,7 +19,6 @@ type Consumer struct {
 	refusal  error
 	blocking chan struct{} // not nil: calls wait until it is closed
 	calls    int
-	waiting  int
 }
 
 var _ consumer.Logs = (*Consumer)(nil)
@@ -40,19 +39,11 @@ func (c *Consumer) admit(ctx context.Context) error {
 	c.mu.Lock()
 	c.calls++
 	refusal, blocking := c.refusal, c.blocking
-	if blocking != nil {
-		c.waiting++
-	}
 	c.mu.Unlock()
 	c.happened()
 	if blocking == nil {
 		return refusal
 	}
-	defer func() {
-		c.mu.Lock()
-		c.waiting--
-		c.mu.Unlock()
-	}()
 	select {
 	case <-blocking:
 		return nil

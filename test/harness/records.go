@@ -19,23 +19,14 @@ type Record struct {
 
 	Object *fold.Record   // nil in records of the stream
 	Stream map[string]any // the attributes of records of the stream
-	Body   any            // only where KeepBodies was asked for
 }
 
 // Records are log records in the order in which they came. They may be added to while they are looked at.
 type Records struct {
 	changes
 
-	mu     sync.Mutex
-	all    []Record
-	bodies bool
-}
-
-// KeepBodies makes the records that come from now on keep their bodies.
-func (r *Records) KeepBodies() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.bodies = true
+	mu  sync.Mutex
+	all []Record
 }
 
 // Add takes what was delivered.
@@ -44,7 +35,7 @@ func (r *Records) Add(logs plog.Logs) {
 	for _, resource := range logs.ResourceLogs().All() {
 		for _, scope := range resource.ScopeLogs().All() {
 			for _, record := range scope.LogRecords().All() {
-				r.all = append(r.all, r.newRecord(record))
+				r.all = append(r.all, newRecord(record))
 			}
 		}
 	}
@@ -52,11 +43,8 @@ func (r *Records) Add(logs plog.Logs) {
 	r.happened()
 }
 
-func (r *Records) newRecord(record plog.LogRecord) Record {
+func newRecord(record plog.LogRecord) Record {
 	n := Record{Event: record.EventName()}
-	if r.bodies {
-		n.Body = record.Body().AsRaw()
-	}
 	if object, ok := fold.FromRecord(record); ok {
 		n.Object, n.Resource = &object, object.Resource
 		return n
