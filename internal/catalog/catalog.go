@@ -150,7 +150,9 @@ func (c *Catalog) start(ctx context.Context, spec Spec, s kubeclient.Resource, l
 	}
 }
 
-// stillServed lets a reader ask, when it is told 404, whether its resource is still served in its version.
+// stillServed lets a reader ask, when it is told 404, whether its resource is still served. One that is no
+// longer served in the reader's version, but in another, still has its objects: that is an error, which a
+// person has to mend, and no deletion.
 func (c *Catalog) stillServed(spec Spec, s kubeclient.Resource) func(context.Context) (bool, error) {
 	spec.Group, spec.GroupKnown, spec.Version = s.Group, true, s.Version
 	return func(ctx context.Context) (bool, error) {
@@ -158,11 +160,13 @@ func (c *Catalog) stillServed(spec Spec, s kubeclient.Resource) func(context.Con
 		if err != nil {
 			return false, err
 		}
-		_, err = find(directory, spec)
-		if errors.Is(err, kubeclient.ErrNotServed) {
+		if _, err := directory.Lookup(s.Group, true, s.Plural, ""); errors.Is(err, kubeclient.ErrNotServed) {
 			return false, nil
 		}
-		return err == nil, err
+		if _, err := find(directory, spec); err != nil {
+			return false, fmt.Errorf("%w: remove %s.version or set it to one that is served, and restart the collector", err, spec.key())
+		}
+		return true, nil
 	}
 }
 

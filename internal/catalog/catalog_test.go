@@ -33,7 +33,15 @@ func TestMain(m *testing.M) {
 // apiServer serves discovery, and streams without objects for what it serves.
 type apiServer struct {
 	began   time.Time
-	widgets func(since time.Duration) bool // whether widgets.example.com is served
+	widgets func(since time.Duration) bool   // whether widgets.example.com is served
+	version func(since time.Duration) string // in which version
+}
+
+func (s *apiServer) widgetVersion() string {
+	if s.version == nil {
+		return "v1"
+	}
+	return s.version(time.Since(s.began))
 }
 
 const verbs = `"verbs":["get","list","watch"]`
@@ -54,7 +62,8 @@ func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			group("aggregated.example.com", "things", "Thing"),
 		}
 		if widgets {
-			groups = append(groups, group("example.com", "widgets", "Widget"))
+			widget := group("example.com", "widgets", "Widget")
+			groups = append(groups, strings.Replace(widget, `"version":"v1"`, fmt.Sprintf(`"version":%q`, s.widgetVersion()), 1))
 		}
 		s.discovery(w, strings.Join(groups, ","))
 	case strings.HasPrefix(r.URL.Path, "/apis/apiregistration.k8s.io/"):
@@ -63,16 +72,22 @@ func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		fmt.Fprint(w, `{"spec":{}}`)
-	case strings.Contains(r.URL.Path, "example.com") && !widgets && !strings.Contains(r.URL.Path, "aggregated"):
+	case strings.Contains(r.URL.Path, "/example.com/") && (!widgets || !strings.Contains(r.URL.Path, "/"+s.widgetVersion()+"/")):
 		http.Error(w, "404 page not found", http.StatusNotFound)
 	case r.URL.Query().Get("watch") == "":
 		fmt.Fprint(w, `{"kind":"List","apiVersion":"v1","metadata":{"resourceVersion":"7"},"items":[]}`)
 	default:
 		if r.URL.Query().Get("sendInitialEvents") == "true" {
+			if strings.HasSuffix(r.URL.Path, "/widgets") {
+				fmt.Fprint(w, `{"type":"ADDED","object":{"metadata":{"name":"w","uid":"uid-of-w","resourceVersion":"5"}}}`+"\n")
+			}
 			fmt.Fprint(w, `{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"7","annotations":{"k8s.io/initial-events-end":"true"}}}}`+"\n")
 		}
 		w.(http.Flusher).Flush()
-		<-r.Context().Done()
+		select {
+		case <-r.Context().Done():
+		case <-time.After(time.Minute):
+		}
 	}
 }
 
@@ -94,9 +109,10 @@ type run struct {
 	readers []string // in the order they were started, with the time
 	reports map[string]error
 	logs    *observer.ObservedLogs
+	taken   taken
 }
 
-func runCatalog(t *testing.T, server *apiServer, down, length time.Duration, specs ...catalog.Spec) run {
+func runCatalog(t *testing.T, server *apiServer, down, length time.Duration, specs ...catalog.Spec) *run {
 	t.Helper()
 	began := time.Now()
 	server.began = began
@@ -107,7 +123,7 @@ func runCatalog(t *testing.T, server *apiServer, down, length time.Duration, spe
 	require.NoError(t, err)
 
 	core, logs := observer.New(zapcore.InfoLevel)
-	r := run{reports: map[string]error{}, logs: logs}
+	r := &run{reports: map[string]error{}, logs: logs}
 	var mu sync.Mutex
 	slots := make(chan struct{}, 3)
 	c := catalog.New(catalog.Options{
@@ -124,7 +140,7 @@ func runCatalog(t *testing.T, server *apiServer, down, length time.Duration, spe
 			r.readers = append(r.readers, name)
 			return watchlist.NewReader(watchlist.Options{
 				Resource: resource, Plan: redact.NewPlan(resource.Group, resource.Plural), Opener: client,
-				Emitter: discard{}, Served: served, SnapshotSlots: slots, Now: time.Now, ListOnly: listOnly, Logger: zap.NewNop(),
+				Emitter: &r.taken, Served: served, SnapshotSlots: slots, Now: time.Now, ListOnly: listOnly, Logger: zap.NewNop(),
 			})
 		},
 		Report: func(key string, err error) {
@@ -143,10 +159,30 @@ func runCatalog(t *testing.T, server *apiServer, down, length time.Duration, spe
 	return r
 }
 
-type discard struct{}
+// taken are the changes that the readers have emitted.
+type taken struct {
+	mu      sync.Mutex
+	changes []watchlist.Change
+}
 
-func (discard) Offer(watchlist.Change) bool           { return true }
-func (discard) WaitForRoom(ctx context.Context) error { return ctx.Err() }
+func (q *taken) Offer(c watchlist.Change) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.changes = append(q.changes, c)
+	return true
+}
+
+func (q *taken) WaitForRoom(ctx context.Context) error { return ctx.Err() }
+
+func (q *taken) deletions() int {
+	n := 0
+	for _, c := range q.changes {
+		if c.Type == watchlist.Deleted {
+			n++
+		}
+	}
+	return n
+}
 
 func TestReadersAreStarted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -197,6 +233,27 @@ func TestResourceThatCannotBeRead(t *testing.T) {
 	f("bindings can be neither watched nor listed", catalog.Spec{Plural: "bindings", Key: "resources[0]"})
 	f("cannot discover down.example.com/v1", catalog.Spec{Plural: "gone", Group: "down.example.com", GroupKnown: true, Key: "resources[0]"})
 	f("not served", catalog.Spec{Plural: "pods", Version: "v2", Key: "resources[0]"})
+}
+
+// A resource that is gone takes its objects with it. One that is only served in another version does not.
+func TestResourceThatIsRemoved(t *testing.T) {
+	widgets := catalog.Spec{Plural: "widgets", Group: "example.com", GroupKnown: true, Key: "resources[0]"}
+	synctest.Test(t, func(t *testing.T) {
+		server := &apiServer{widgets: func(since time.Duration) bool { return since < 30*time.Second }}
+		assert.Equal(t, 1, runCatalog(t, server, 0, 5*time.Minute, widgets).taken.deletions())
+	})
+	synctest.Test(t, func(t *testing.T) {
+		server := &apiServer{
+			widgets: func(time.Duration) bool { return true },
+			version: func(since time.Duration) string {
+				if since < 30*time.Second {
+					return "v1beta1"
+				}
+				return "v1"
+			},
+		}
+		assert.Zero(t, runCatalog(t, server, 0, 5*time.Minute, widgets).taken.deletions())
+	})
 }
 
 func TestServerThatIsDownAtFirst(t *testing.T) {
