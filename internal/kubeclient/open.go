@@ -22,6 +22,17 @@ const (
 
 const acceptJSON = "application/json"
 
+// accept is the form that the answer should have.
+func accept(req watchlist.Request) string {
+	switch {
+	case req.MetadataOnly && req.List:
+		return "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1," + acceptJSON
+	case req.MetadataOnly:
+		return "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1," + acceptJSON
+	}
+	return acceptJSON
+}
+
 // Open implements [watchlist.Opener].
 func (c *Client) Open(ctx context.Context, req watchlist.Request) (io.ReadCloser, error) {
 	limit := listTimeout
@@ -34,7 +45,7 @@ func (c *Client) Open(ctx context.Context, req watchlist.Request) (io.ReadCloser
 	body, err := c.get(ctx, get{
 		path:   resourcePath(req.Resource),
 		query:  query(req),
-		accept: acceptJSON,
+		accept: accept(req),
 		fresh:  req.FreshConnection,
 		limit:  limit,
 	})

@@ -2,6 +2,7 @@ package kubeclient
 
 import (
 	"bufio"
+	"cmp"
 	"compress/gzip"
 	"context"
 	"errors"
@@ -29,6 +30,7 @@ func TestRequests(t *testing.T) {
 		request watchlist.Request
 		path    string
 		query   string
+		accept  string
 	}{
 		"snapshot": {
 			request: watchlist.Request{Resource: pods, SendInitialEvents: true, Timeout: 5 * time.Minute},
@@ -44,6 +46,18 @@ func TestRequests(t *testing.T) {
 			request: watchlist.Request{Resource: pods, ResourceVersion: "42", Timeout: 300 * time.Second},
 			path:    "/api/v1/pods",
 			query:   "watch=1&allowWatchBookmarks=true&resourceVersion=42&timeoutSeconds=300",
+		},
+		"snapshot of the metadata": {
+			request: watchlist.Request{Resource: pods, SendInitialEvents: true, MetadataOnly: true, ResourceVersion: "42"},
+			path:    "/api/v1/pods",
+			query:   "watch=1&allowWatchBookmarks=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&resourceVersion=42",
+			accept:  "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json",
+		},
+		"page of the metadata": {
+			request: watchlist.Request{Resource: pods, List: true, MetadataOnly: true, Limit: 500},
+			path:    "/api/v1/pods",
+			query:   "limit=500",
+			accept:  "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json",
 		},
 		"server's timeout": {
 			request: watchlist.Request{Resource: pods, ResourceVersion: "42"},
@@ -90,7 +104,7 @@ func TestRequests(t *testing.T) {
 			want, err := url.ParseQuery(tt.query)
 			require.NoError(t, err)
 			assert.Equal(t, want, got.URL.Query())
-			assert.Equal(t, "application/json", got.Header.Get("Accept"))
+			assert.Equal(t, cmp.Or(tt.accept, "application/json"), got.Header.Get("Accept"))
 		})
 	}
 }

@@ -27,7 +27,10 @@ func (l snapshotLister) Open(ctx context.Context, req Request) (io.ReadCloser, e
 	s := &listedSnapshot{
 		ctx:   ctx,
 		pages: l.pages,
-		req:   Request{Resource: req.Resource, List: true, Limit: listPageItems, FreshConnection: req.FreshConnection},
+		req: Request{
+			Resource: req.Resource, List: true, Limit: listPageItems,
+			MetadataOnly: req.MetadataOnly, FreshConnection: req.FreshConnection,
+		},
 	}
 	if err := s.openPage(); err != nil {
 		return nil, err

@@ -18,6 +18,11 @@ type Request struct {
 	// https://kubernetes.io/docs/reference/using-api/api-concepts/#streaming-lists
 	SendInitialEvents bool
 
+	// MetadataOnly asks for the metadata of the objects instead of the objects (PartialObjectMetadata), which
+	// costs the server a fraction. A server that does not know how sends the objects.
+	// https://kubernetes.io/docs/reference/using-api/api-concepts/#metadata-only-fetches
+	MetadataOnly bool
+
 	// ResourceVersion is where the watch resumes, or how old the snapshot may be. "" leaves it out.
 	ResourceVersion string
 

@@ -112,6 +112,7 @@ type Reader struct {
 	sawBookmark   bool
 	sawEndMarker  bool // of streamed initial events
 	anyVersion    bool // a snapshot cannot be had at the position's version
+	relistObjects bool // the last relist found objects missing, and the next one has to bring them
 	historyReset  bool // versions are lower than they were: only equality means something
 	freshNext     bool // the next stream should leave the connection
 	lagSince      time.Time

@@ -23,11 +23,15 @@ const (
 // relist is a snapshot taken beside the live stream, to find what that stream has missed. Nothing is told
 // before the live stream has come past the snapshot: until then it may still deliver what seems missing, and
 // intermediate versions and short-lived objects besides, which no snapshot shows.
+//
+// What a server sends to show that nothing was missed need be no more than the objects' versions. Only a relist
+// that tells of every object, or that follows one which found objects missing, asks for the objects.
 type relist struct {
-	from      version // the position when it began
-	listed    bool    // a LIST: there is no stream to go on with
-	holdsSlot bool
-	holes     bool // some object could not be identified: nothing is proven absent
+	from         version // the position when it began
+	listed       bool
+	metadataOnly bool
+	holdsSlot    bool
+	holes        bool // some object could not be identified: nothing is proven absent
 
 	pending      map[Key]redact.Object // newer in the snapshot than in the inventory
 	pendingBytes int
@@ -37,6 +41,9 @@ type relist struct {
 	marker   version
 	set      snapshotSet // of relist.emit: snapshot
 }
+
+// endsAtMarker says that what follows the snapshot is not a stream to go on with.
+func (l *relist) endsAtMarker() bool { return l.listed || l.metadataOnly }
 
 func (f *follower) beginRelist(ctx context.Context) error {
 	if f.successor != nil { // a rotation, which this makes up for
@@ -56,6 +63,8 @@ func (f *follower) beginRelist(ctx context.Context) error {
 	}
 	req := f.snapshotRequest()
 	req.FreshConnection = true
+	l.metadataOnly = !f.EmitSnapshots && !f.relistObjects
+	req.MetadataOnly = l.metadataOnly
 	f.inventory.beginPass()
 	var s *stream
 	s, l.listed = f.openSnapshot(ctx, req)
@@ -84,6 +93,9 @@ func (f *follower) readRelist(ctx context.Context) error {
 	}
 	if !s.parked {
 		s.parked = true
+		if l.endsAtMarker() {
+			s.close()
+		}
 		s.setDue(catchUpPatience)
 		<-f.SnapshotSlots
 		l.holdsSlot = false
@@ -156,6 +168,10 @@ func (f *follower) relistObject(ctx context.Context, l *relist, fr frame) error 
 	case isKnown && !f.isNewer(rv, known):
 		return nil
 	}
+	if l.metadataOnly {
+		l.pending[key] = redact.Object{Identity: id}
+		return nil
+	}
 	obj, err := f.decode(fr.object, true)
 	if err != nil {
 		f.relistHole(l, err)
@@ -184,13 +200,21 @@ func (f *follower) emitRelisted(ctx context.Context, l *relist, key Key, obj red
 	return err
 }
 
-// finishRelist tells what the live stream, now past the snapshot, has not delivered, and goes on with the
-// fresh stream.
+// finishRelist tells what the live stream, now past the snapshot, has not delivered, and goes on with a fresh
+// stream.
 func (f *follower) finishRelist(ctx context.Context) error {
 	l := f.successor.relist
 	missed := lostHistory{reason: "missed_by_watch", from: f.verified, since: f.verifiedAt}
-	if err := f.settlePending(ctx, l, &missed); err != nil {
+	settled, err := f.settlePending(ctx, l, &missed)
+	if err != nil {
 		return err
+	}
+	if !settled && l.metadataOnly {
+		return f.relistForObjects(ctx)
+	}
+	if !settled {
+		f.lost = &missed
+		return errRelistDue
 	}
 	if !l.holes {
 		for _, key := range f.inventory.unseen() {
@@ -212,22 +236,30 @@ func (f *follower) finishRelist(ctx context.Context) error {
 		}
 	}
 	f.Observer.RelistEnded("complete")
-	f.verified, f.verifiedAt = l.marker, f.Now()
+	f.verified, f.verifiedAt, f.relistObjects = l.marker, f.Now(), false
 	f.scheduleRelist(f.RelistInterval)
 	f.armRelist()
-	if l.listed {
+	if l.endsAtMarker() {
 		f.dropSuccessor()
+		f.beginRotate(ctx)
 	} else {
 		f.promoteSuccessor()
-	}
-	if f.lost != nil {
-		return errRelistDue // more was missed than was kept: a snapshot has to be compared
 	}
 	return f.readLive(ctx)
 }
 
-// settlePending tells of the objects that were newer in the snapshot and still are.
-func (f *follower) settlePending(ctx context.Context, l *relist, missed *lostHistory) error {
+// relistForObjects takes the relist again at once, with the objects that were missed.
+func (f *follower) relistForObjects(ctx context.Context) error {
+	f.dropSuccessor()
+	f.relistObjects = true
+	f.nextRelist = time.Now()
+	f.armRelist()
+	return f.readLive(ctx)
+}
+
+// settlePending tells of the objects that were newer in the snapshot and still are. Where it has only the identity
+// of one, not all is settled: a snapshot with the objects has to be compared.
+func (f *follower) settlePending(ctx context.Context, l *relist, missed *lostHistory) (settled bool, err error) {
 	keys := make([]Key, 0, len(l.pending))
 	for key := range l.pending {
 		keys = append(keys, key)
@@ -235,6 +267,7 @@ func (f *follower) settlePending(ctx context.Context, l *relist, missed *lostHis
 	sort.Slice(keys, func(i, j int) bool {
 		return parseVersion(l.pending[keys[i]].ResourceVersion).before(parseVersion(l.pending[keys[j]].ResourceVersion))
 	})
+	settled = true
 	for _, key := range keys {
 		obj := l.pending[key]
 		rv := parseVersion(obj.ResourceVersion)
@@ -246,12 +279,12 @@ func (f *follower) settlePending(ctx context.Context, l *relist, missed *lostHis
 		case isKnown && !f.isNewer(rv, known):
 			if f.EmitSnapshots && rv == known && obj.JSON != "" {
 				if err := f.emitRelisted(ctx, l, key, obj); err != nil {
-					return err
+					return false, err
 				}
 			}
 			continue
-		case obj.JSON == "" && l.pendingBytes > maxPendingBytes:
-			f.loseHistory("missed_by_watch", false)
+		case obj.JSON == "" && (l.metadataOnly || l.pendingBytes > maxPendingBytes):
+			settled = false
 			continue
 		}
 		c := Change{Type: Added, Origin: Recovered, Object: obj, Key: key}
@@ -259,14 +292,14 @@ func (f *follower) settlePending(ctx context.Context, l *relist, missed *lostHis
 			c.Type = Modified
 		}
 		if err := f.emit(ctx, c, snapshotEmitPatience); err != nil {
-			return err
+			return false, err
 		}
 		f.Observer.Recovered()
 		missed.count(c.Type)
 		f.remember(key, obj.Identity, rv)
 		f.inventory.mark(key)
 	}
-	return nil
+	return settled, nil
 }
 
 // relistTimedOut: the snapshot does not go on, or the live stream does not come as far.

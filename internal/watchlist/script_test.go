@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"net/url"
 	"strconv"
 	"strings"
 	"sync"
@@ -19,8 +18,9 @@ import (
 // without indent, the lines under it are what the answer does:
 //
 //	snapshot rv=7            WatchList from there ("snapshot" alone: without a resourceVersion)
+//	metadata rv=7            the same, for the metadata only
 //	watch rv=7               plain watch
-//	list [continue=x]        one page of a LIST
+//	list [continue=x]        one page of a LIST ("list metadata": for the metadata only)
 //	until 1m …               that request, any number of times until then
 //	* …                      that request, any number of times until another is expected next and comes
 //
@@ -104,18 +104,28 @@ func parseScript(t *testing.T, script string) []*exchange {
 	return exchanges
 }
 
-func describeRequest(q url.Values) string {
+func describeRequest(r *http.Request) string {
+	q := r.URL.Query()
+	metadataOnly := strings.Contains(r.Header.Get("Accept"), "as=PartialObjectMetadata")
 	switch {
 	case q.Get("watch") == "":
-		if c := q.Get("continue"); c != "" {
-			return "list continue=" + c
+		what := "list"
+		if metadataOnly {
+			what += " metadata"
 		}
-		return "list"
+		if c := q.Get("continue"); c != "" {
+			what += " continue=" + c
+		}
+		return what
 	case q.Get("sendInitialEvents") == "true":
 		if q.Get("resourceVersionMatch") != "NotOlderThan" || q.Get("allowWatchBookmarks") != "true" {
 			return "snapshot with wrong parameters: " + q.Encode()
 		}
-		return strings.TrimSuffix("snapshot rv="+q.Get("resourceVersion"), " rv=")
+		what := "snapshot"
+		if metadataOnly {
+			what = "metadata"
+		}
+		return strings.TrimSuffix(what+" rv="+q.Get("resourceVersion"), " rv=")
 	}
 	return "watch rv=" + q.Get("resourceVersion")
 }
@@ -146,7 +156,7 @@ func (s *scriptedServer) next(request string) *exchange {
 }
 
 func (s *scriptedServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	e := s.next(describeRequest(r.URL.Query()))
+	e := s.next(describeRequest(r))
 	if e == nil {
 		<-r.Context().Done()
 		return
@@ -339,6 +349,9 @@ func (a *answer) object(s string) string {
 	if a.pad > 0 {
 		pad = fmt.Sprintf(`,"spec":{"pad":%q}`, strings.Repeat("x", a.pad))
 		a.pad = 0
+	}
+	if strings.Contains(a.r.Header.Get("Accept"), "as=PartialObjectMetadata;") {
+		return fmt.Sprintf(`{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":{%s}}`, meta)
 	}
 	return fmt.Sprintf(`{"kind":"Pod","apiVersion":"v1","metadata":{%s}%s}`, meta, pad)
 }

@@ -261,7 +261,7 @@ func (r *Reader) completeSnapshot(ctx context.Context, pass *snapshotPass, rv ve
 	if r.historyReset {
 		clear(r.deletedAhead) // versions of another history
 	}
-	r.initial, r.lost, r.historyReset = snapshotSet{}, nil, false
+	r.initial, r.lost, r.historyReset, r.relistObjects = snapshotSet{}, nil, false, false
 	r.position = closedPosition(rv)
 	r.lastKnown = r.Now()
 	r.verified, r.verifiedAt = rv, r.lastKnown

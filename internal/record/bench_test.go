@@ -1,0 +1,86 @@
+package record
+
+import (
+	"os"
+	"testing"
+	"time"
+
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/redact"
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/watchlist"
+)
+
+var bodyModes = []struct {
+	name string
+	mode BodyMode
+}{{"map", BodyMap}, {"json", BodyJSON}}
+
+// frameBatch is how many frames one operation of the benchmarks takes from bytes to records: a batch, as delivery cuts
+// it, so that what a batch costs is shared out as it is in a collector.
+const frameBatch = 100
+
+// frames are the objects of one kind, as the API server writes them, and what makes them records.
+type frames struct {
+	object   []byte
+	plan     *redact.Plan
+	resource *watchlist.Resource
+	builder  *Builder
+	changes  []watchlist.Change
+}
+
+func newFrames(tb testing.TB, file string, resource watchlist.Resource, mode BodyMode) *frames {
+	tb.Helper()
+	object, err := os.ReadFile("../redact/testdata/objects/" + file)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return &frames{
+		object:   object,
+		plan:     redact.NewPlan(resource.Group, resource.Plural),
+		resource: &resource,
+		builder:  NewBuilder(Options{ClusterName: "bench", ClusterUID: "8a1c", Body: mode}),
+	}
+}
+
+// round takes frameBatch frames to the records that the consumer gets.
+func (f *frames) round(tb testing.TB) {
+	f.changes = f.changes[:0]
+	for range frameBatch {
+		object, _, err := f.plan.Decode(f.object)
+		if err != nil {
+			tb.Fatal(err)
+		}
+		f.changes = append(f.changes, watchlist.Change{
+			Resource: f.resource, Type: watchlist.Modified, Origin: watchlist.Live, Object: object, ReadAt: time.Unix(0, 0),
+		})
+	}
+	if got := f.builder.Build(f.changes).LogRecordCount(); got != frameBatch {
+		tb.Fatalf("%d frames made %d records", frameBatch, got)
+	}
+}
+
+var benchmarkKinds = []struct {
+	file     string
+	resource watchlist.Resource
+}{
+	{"pod.json", watchlist.Resource{Version: "v1", Plural: "pods", Kind: "Pod", Namespaced: true}},
+	{"deployment.json", watchlist.Resource{Group: "apps", Version: "v1", Plural: "deployments", Kind: "Deployment", Namespaced: true}},
+	{"node.json", watchlist.Resource{Version: "v1", Plural: "nodes", Kind: "Node"}},
+	{"event-core.json", watchlist.Resource{Version: "v1", Plural: "events", Kind: "Event", Namespaced: true}},
+	{"rollout.json", watchlist.Resource{Group: "argoproj.io", Version: "v1alpha1", Plural: "rollouts", Kind: "Rollout", Namespaced: true}},
+}
+
+// BenchmarkFrameToRecord is what a batch of frames costs from bytes to records, redaction included.
+func BenchmarkFrameToRecord(b *testing.B) {
+	for _, kind := range benchmarkKinds {
+		for _, body := range bodyModes {
+			b.Run(kind.file+"/"+body.name, func(b *testing.B) {
+				f := newFrames(b, kind.file, kind.resource, body.mode)
+				b.SetBytes(int64(len(f.object)) * frameBatch)
+				b.ReportAllocs()
+				for b.Loop() {
+					f.round(b)
+				}
+			})
+		}
+	}
+}
