@@ -53,13 +53,17 @@ run: $(COLLECTOR) bin/tools/run ## Run the collector on the cluster of $KUBECONF
 	exec bin/tools/run -collector $(COLLECTOR) -config $(RUN_CONFIG) -binaries "$$folder" $(RUN_FLAGS)
 
 .PHONY: test
-test: test-unit test-fuzz test-controlplane test-e2e ## Run all tests
+test: test-unit test-cost test-fuzz test-controlplane test-e2e ## Run all tests
 	@echo "all tests passed"
 
 .PHONY: test-unit
 test-unit: ## Run the tests of the receiver
 	@[ -n "$(RACE)" ] || echo "no C compiler: the tests run without the race detector"
 	@$(PROGRESS) "unit tests" $(GO) test $(RACE) -timeout 20m ./...
+
+.PHONY: test-cost
+test-cost: ## Check what a frame may allocate, and that each benchmark still runs
+	@$(PROGRESS) "allocations and benchmarks" $(GO) test -run 'Allocations|FewBytes' -bench . -benchtime 1x ./internal/...
 
 .PHONY: test-fuzz
 test-fuzz: ## Run each fuzzer for FUZZ_TIME

@@ -2,6 +2,7 @@ package watchlist
 
 import (
 	"fmt"
+	"runtime"
 	"testing"
 
 	"github.com/google/uuid"
@@ -127,4 +128,28 @@ func BenchmarkInventoryPut(b *testing.B) {
 		}
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(len(ids)), "ns/object")
+}
+
+// The worst is just after a map has grown, so that several sizes are looked at.
+func TestInventoryTakesFewBytesForAnObject(t *testing.T) {
+	const most = 120
+	inv := newInventory()
+	before := liveHeap()
+	for _, objects := range []int{100_000, 250_000, 500_000, 1_000_000} {
+		for n := inv.len(); n < objects; n++ {
+			id := redact.Identity{UID: uuid.NewString(), Namespace: fmt.Sprintf("team-%d", n%500), Name: fmt.Sprintf("checkout-7f9c6d5b8-%05x", n)}
+			inv.put(keyOf(id), id, version{number: uint64(n + 1)})
+		}
+		perObject := float64(liveHeap()-before) / float64(objects)
+		t.Logf("%d objects: %.0f bytes each", objects, perObject)
+		assert.LessOrEqual(t, perObject, float64(most), "%d objects", objects)
+	}
+	runtime.KeepAlive(inv)
+}
+
+func liveHeap() uint64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
 }

@@ -1,0 +1,58 @@
+//go:build !race
+
+package record
+
+import (
+	"runtime"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// What a frame costs in memory from its bytes to the record, at most. Unlike times these figures are the same on
+// every machine, so that a change that makes the path dearer shows here: they are a tenth above what was measured.
+// The race detector allocates too, so that this file is left out of its builds.
+var allocationBounds = map[string]struct{ allocations, bytes float64 }{
+	"pod.json/map":         {505, 25_200},
+	"pod.json/json":        {25, 8_250},
+	"deployment.json/map":  {410, 18_950},
+	"deployment.json/json": {23, 5_950},
+	"node.json/map":        {590, 28_500},
+	"node.json/json":       {19, 12_700},
+	"event-core.json/map":  {59, 4_400},
+	"event-core.json/json": {18, 2_400},
+	"rollout.json/map":     {440, 20_400},
+	"rollout.json/json":    {27, 6_600},
+}
+
+func TestAllocationsOfAFrame(t *testing.T) {
+	for _, kind := range benchmarkKinds {
+		for _, body := range bodyModes {
+			name := kind.file + "/" + body.name
+			t.Run(name, func(t *testing.T) {
+				f := newFrames(t, kind.file, kind.resource, body.mode)
+				allocations, bytes := allocated(func() { f.round(t) })
+				t.Logf("%.1f allocations, %.0f bytes", allocations, bytes)
+				bound, ok := allocationBounds[name]
+				require.True(t, ok)
+				assert.LessOrEqual(t, allocations, bound.allocations)
+				assert.LessOrEqual(t, bytes, bound.bytes)
+			})
+		}
+	}
+}
+
+// allocated returns what a round allocates for each of its frames.
+func allocated(round func()) (allocations, bytes float64) {
+	round() // fills the pools
+	const rounds = 10
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	for range rounds {
+		round()
+	}
+	runtime.ReadMemStats(&after)
+	return float64(after.Mallocs-before.Mallocs) / (rounds * frameBatch),
+		float64(after.TotalAlloc-before.TotalAlloc) / (rounds * frameBatch)
+}
