@@ -9,25 +9,36 @@ import (
 // inventory. It stays until a snapshot is complete, over as many tries as that takes.
 type lostHistory struct {
 	reason string
-	// certain: the server said that it no longer has the history. Else it is only a suspicion, and if
-	// the snapshot shows no difference there is nothing to tell.
-	certain bool
-	from    version
-	since   time.Time
+	doubt  doubt
+	from   version
+	since  time.Time
 
 	added, modified, deleted int
 }
 
+// doubt says how sure it is that history was lost, and so when there is a gap to tell of.
+type doubt uint8
+
+const (
+	// checked: nothing speaks for a loss, but it has to be looked at. Only differences are told of.
+	checked doubt = iota
+	// suspected: the stream ended in a way that may have lost something. Unless the server has not come further
+	// since, an object may have come and gone, which no snapshot shows.
+	suspected
+	// certain: the server no longer has the history, or sent what could not be read.
+	certain
+)
+
 // loseHistory makes the next thing that is read a snapshot. What was lost before stays lost.
-func (r *Reader) loseHistory(reason string, certain bool) {
+func (r *Reader) loseHistory(reason string, how doubt) {
 	if r.position.none() {
 		return // nothing has been read, so nothing can be lost
 	}
 	if r.lost == nil {
 		r.lost = &lostHistory{reason: reason, from: r.position.rv, since: r.lastKnown}
 	}
-	if certain && !r.lost.certain {
-		r.lost.reason, r.lost.certain = reason, true
+	if how > r.lost.doubt {
+		r.lost.reason, r.lost.doubt = reason, how
 	}
 }
 
@@ -44,7 +55,8 @@ func (l *lostHistory) count(t Type) {
 
 // tell emits the one record that says what could not be seen, if something could not.
 func (l *lostHistory) tell(ctx context.Context, r *Reader, until version) error {
-	if !l.certain && l.added+l.modified+l.deleted == 0 {
+	differences := l.added + l.modified + l.deleted
+	if differences == 0 && (l.doubt == checked || l.doubt == suspected && until == l.from) {
 		return nil
 	}
 	err := r.emit(ctx, Change{Type: Gap, Origin: Recovered, Gap: &GapInfo{

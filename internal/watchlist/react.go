@@ -20,7 +20,7 @@ func (r *Reader) react(ctx context.Context, end ending) {
 	err := end.err
 	switch {
 	case errors.Is(err, errPollDue), errors.Is(err, errRelistDue):
-		r.loseHistory("relist", false)
+		r.loseHistory("relist", checked)
 		return
 
 	case errors.Is(err, errQueueFull):
@@ -41,7 +41,7 @@ func (r *Reader) react(ctx context.Context, end ending) {
 
 	case isExpired(err) && !end.snapshot:
 		// An API server that restarts, or a CRD that is edited, forgets its history; nothing is wrong.
-		r.loseHistory("expired", true)
+		r.loseHistory("expired", certain)
 		if time.Since(r.lastSnapshot) < steadyLife && end.lived < steadyLife {
 			r.wait(ctx, r.backoff.NextBackOff())
 		}
@@ -80,7 +80,7 @@ func (r *Reader) react(ctx context.Context, end ending) {
 		// it is then accepted and stays silent for ever.
 		r.freshNext = true
 		if end.frames == 0 {
-			r.loseHistory("silent", false)
+			r.loseHistory("silent", suspected)
 			r.withoutMarks = !r.sawBookmark
 		}
 		return
@@ -89,7 +89,7 @@ func (r *Reader) react(ctx context.Context, end ending) {
 		if end.snapshot {
 			r.badSnapshots++
 		} else if r.badFrames > 1 {
-			r.loseHistory("undecodable", true)
+			r.loseHistory("undecodable", certain)
 		}
 
 	case isCleanEnd(err) && !end.snapshot:
@@ -99,7 +99,7 @@ func (r *Reader) react(ctx context.Context, end ending) {
 	case statusCode(err) != 0 && end.opened && !end.snapshot:
 		if r.strange++; r.strange >= maxStrangeErrors {
 			r.strange = 0
-			r.loseHistory("server_error", false)
+			r.loseHistory("server_error", suspected)
 		}
 	}
 	if !end.opened {
@@ -117,14 +117,14 @@ func (r *Reader) reactToCleanEnd(ctx context.Context, end ending) {
 		// https://github.com/kubernetes/kubernetes/issues/104171
 		if r.shortEmpty++; r.shortEmpty >= maxShortEmptyStreams {
 			r.shortEmpty = 0
-			r.loseHistory("closed_repeatedly", false)
+			r.loseHistory("closed_repeatedly", suspected)
 		}
 	} else {
 		r.shortEmpty = 0
 	}
 	if end.frames == 0 && end.lived >= shortLife && r.withoutMarks {
 		// Without bookmarks a watch that is set in the future cannot be told from a quiet one.
-		r.loseHistory("unverified", false)
+		r.loseHistory("unverified", checked)
 	}
 	if end.lived >= steadyLife {
 		r.wait(ctx, time.Duration(rand.Int64N(int64(time.Second))))
@@ -157,12 +157,12 @@ func (r *Reader) awaitHistory(ctx context.Context, err error) {
 	if r.lagSince.IsZero() {
 		r.lagSince = time.Now()
 	}
-	r.loseHistory("silent", false)
+	r.loseHistory("silent", suspected)
 	if time.Since(r.lagSince) >= lagPatience {
 		r.lagSince = time.Time{}
 		r.historyReset = true
 		if r.lost != nil {
-			r.lost.reason, r.lost.certain = "history_reset", true
+			r.lost.reason, r.lost.doubt = "history_reset", certain
 		}
 		r.Logger.Warn("server's history was set back, comparing everything with a fresh snapshot",
 			resourceFields(&r.Resource, err)...)

@@ -140,7 +140,7 @@ func (r *Reader) snapshotHole(pass *snapshotPass, cause error) error {
 			resourceFields(&r.Resource, cause)...)
 	}
 	pass.holes = true
-	r.loseHistory("undecodable", true)
+	r.loseHistory("undecodable", certain)
 	return nil
 }
 
