@@ -52,7 +52,7 @@ func New(cfg *rest.Config, options ...Option) (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot prepare connections to %s: %w", base.Host, err)
 	}
-	wrapped, err := rest.HTTPWrappersForConfig(cfg, connections)
+	wrapped, err := rest.HTTPWrappersForConfig(withTokenFile(cfg), connections)
 	if err != nil {
 		return nil, fmt.Errorf("cannot prepare credentials for %s: %w", base.Host, err)
 	}

@@ -23,10 +23,6 @@ const (
 	receiveBufferPerConnection = 64 << 20
 )
 
-// tlsFilesInterval is how often certificate files are looked at for a change. Kubelets and certificate
-// managers renew them hours before the old ones expire.
-const tlsFilesInterval = time.Minute
-
 // connections is the lowest part of the HTTP client. All requests share a transport, but those that ask for
 // a fresh connection.
 //
@@ -38,16 +34,15 @@ type connections struct {
 	cfg     *rest.Config
 	tracker *connrotation.ConnectionTracker
 
-	mu      sync.Mutex
-	shared  *http.Transport
-	files   map[string]string // contents of the certificate files that shared was made with
-	checked time.Time         // when the files were last looked at
+	mu     sync.Mutex
+	shared *http.Transport
+	files  map[string]string // contents of the certificate files that shared was made with
 }
 
 func newConnections(cfg *rest.Config) (*connections, error) {
 	c := &connections{cfg: cfg, tracker: connrotation.NewConnectionTracker()}
 	var err error
-	c.files, c.checked = tlsFiles(cfg), time.Now()
+	c.files = tlsFiles(cfg)
 	c.shared, err = c.newTransport()
 	return c, err
 }
@@ -70,22 +65,20 @@ func (c *connections) RoundTrip(req *http.Request) (*http.Response, error) {
 	if t, ok := req.Context().Value(freshKey{}).(*http.Transport); ok {
 		return t.RoundTrip(req)
 	}
-	return c.sharedTransport(time.Now()).RoundTrip(req)
+	return c.sharedTransport().RoundTrip(req)
 }
 
-func (c *connections) sharedTransport(now time.Time) *http.Transport {
+// sharedTransport looks at the certificate files with every request. These are few, and one that goes by what
+// was replaced may be refused.
+func (c *connections) sharedTransport() *http.Transport {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if now.Sub(c.checked) < tlsFilesInterval {
-		return c.shared
-	}
-	c.checked = now
 	files := tlsFiles(c.cfg)
 	if maps.Equal(files, c.files) {
 		return c.shared
 	}
 	renewed, err := c.newTransport()
-	if err != nil { // half-written files; looked at again in a while
+	if err != nil { // half-written files; looked at again with the next request
 		return c.shared
 	}
 	c.shared.CloseIdleConnections() // the others close when they have been idle for a while

@@ -132,7 +132,7 @@ func TestHeaderTimeout(t *testing.T) {
 
 func TestHeaderTimeoutDoesNotBoundTheBody(t *testing.T) {
 	eachProtocol(t, func(t *testing.T, start func(http.HandlerFunc) *rest.Config) {
-		const timeout = 200 * time.Millisecond
+		const timeout = time.Second
 		client := newTestClient(t, start(func(w http.ResponseWriter, _ *http.Request) {
 			_ = http.NewResponseController(w).Flush()
 			time.Sleep(2 * timeout)
