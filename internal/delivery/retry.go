@@ -86,9 +86,9 @@ func (d *Delivery[T]) settle(err error) bool {
 		d.batch = nil // nothing bounds what it has grown to
 	}
 	d.mu.Lock()
-	bytes := d.releaseLocked()
+	// Told before anybody can take the room: else more than MaxBytes would seem to wait.
+	d.observer.queueBytes(-d.releaseLocked())
 	d.mu.Unlock()
-	d.observer.queueBytes(-bytes)
 	return true
 }
 
