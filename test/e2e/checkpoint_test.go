@@ -1,0 +1,117 @@
+package e2e
+
+import (
+	"encoding/binary"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"go.opentelemetry.io/collector/component"
+	"go.uber.org/zap"
+
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/checkpoint"
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/redact"
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/watchlist"
+	"github.com/k8swatchlist/k8swatchlistreceiver/test/harness"
+)
+
+// TestCheckpointOf100000ObjectsLoadsInASecond: what is known of 100,000 objects is written to a real file and read back
+// from it, and the file holds nothing of the objects but that. The time is printed; what is required of it leaves room
+// for the race detector and a busy machine.
+func TestCheckpointOf100000ObjectsLoadsInASecond(t *testing.T) {
+	const objects, patience = 100_000, 20 * time.Second
+	folder := t.TempDir()
+	resource := &watchlist.Resource{Version: "v1", Plural: "pods", Kind: "Pod", Namespaced: true}
+
+	keeper, end := openKeeper(t, folder)
+	if _, err := keeper.Restore(t.Context(), "cluster", resource, func(redact.Identity) {}); err != nil {
+		t.Fatal(err)
+	}
+	changes := make([]watchlist.Change, 0, objects+1)
+	for i := range objects {
+		changes = append(changes, knownObject(resource, i))
+	}
+	position := watchlist.Change{Resource: resource, Type: watchlist.Advanced}
+	position.Object.ResourceVersion = "200000"
+	began := time.Now()
+	keeper.Accepted(append(changes, position))
+	end()
+	written := time.Since(began)
+
+	began = time.Now()
+	keeper, end = openKeeper(t, folder)
+	known := 0
+	progress, err := keeper.Restore(t.Context(), "cluster", resource, func(id redact.Identity) {
+		if want := knownObject(resource, known).Object.Identity; id != want {
+			t.Fatalf("object %d is %+v, want %+v", known, id, want)
+		}
+		known++
+	})
+	loaded := time.Since(began)
+	if err != nil {
+		t.Fatal(err)
+	}
+	end()
+	if known != objects || progress.ResourceVersion != "200000" {
+		t.Errorf("%d objects and %+v were loaded", known, progress)
+	}
+	size := fileSizes(t, folder)
+	t.Logf("%d objects: written in %s, %.1f MB on disk, loaded in %s", objects, written.Round(time.Millisecond), float64(size)/1e6, loaded.Round(time.Millisecond))
+	if written > patience || loaded > patience {
+		t.Errorf("writing took %s and loading %s", written, loaded)
+	}
+}
+
+func openKeeper(t *testing.T, folder string) (keeper *checkpoint.Keeper, end func()) {
+	t.Helper()
+	extension, closeIt := harness.OpenFileStorage(t, folder)
+	keeper = checkpoint.NewKeeper(checkpoint.Options{
+		Extension: extension, Receiver: component.MustNewID("k8s_watchlist"), Interval: time.Second, MaxChanges: 1000,
+		Report: func(part string, err error) {
+			if err != nil {
+				t.Errorf("%s: %v", part, err)
+			}
+		},
+		Logger: zap.NewNop(),
+	})
+	keeper.Start()
+	return keeper, func() {
+		if err := keeper.Shutdown(t.Context()); err != nil {
+			t.Error(err)
+		}
+		closeIt()
+	}
+}
+
+// knownObject is the i-th object, in the order of its key.
+func knownObject(resource *watchlist.Resource, i int) watchlist.Change {
+	c := watchlist.Change{Resource: resource, Type: watchlist.Added, Origin: watchlist.Live, Advances: true}
+	binary.BigEndian.PutUint32(c.Key[:], uint32(i))
+	c.Object.Identity = redact.Identity{
+		UID:       fmt.Sprintf("%08x-0000-4000-8000-000000000000", i),
+		Namespace: fmt.Sprintf("namespace-%03d", i%200), Name: fmt.Sprintf("checkout-6d4cf56db6-%06d", i),
+		ResourceVersion: fmt.Sprint(100000 + i),
+	}
+	c.Object.JSON = `{"spec":{"never":"on disk"}}`
+	return c
+}
+
+// fileSizes is how large all files in a folder are together.
+func fileSizes(t *testing.T, folder string) int64 {
+	t.Helper()
+	entries, err := os.ReadDir(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var total int64
+	for _, entry := range entries {
+		info, err := os.Stat(filepath.Join(folder, entry.Name()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		total += info.Size()
+	}
+	return total
+}
