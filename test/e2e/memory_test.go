@@ -1,13 +1,9 @@
 package e2e
 
 import (
-	"bufio"
 	"fmt"
-	"net"
-	"net/http"
 	"os"
 	"runtime"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -35,8 +31,7 @@ func TestMeasureMemory(t *testing.T) {
 	t.Logf("%d pods of %d bytes, %.0f MB of watch stream, created in %s",
 		measuredPods, size, float64(size)*measuredPods/1e6, time.Since(began).Round(time.Second))
 
-	metrics := freeAddress(t)
-	host, port, _ := net.SplitHostPort(metrics)
+	metrics := harness.FreeAddress(t)
 	config := `
 receivers:
   k8s_watchlist:
@@ -47,9 +42,7 @@ service:
   pipelines:
     logs: {receivers: [k8s_watchlist], exporters: [nop]}
   telemetry:
-    metrics:
-      level: normal
-      readers: [{pull: {exporter: {prometheus: {host: ` + host + `, port: ` + port + `}}}}]
+    metrics: ` + harness.PullMetrics(metrics) + `
 `
 	for run := range 3 {
 		t.Run(fmt.Sprintf("run %d", run+1), func(t *testing.T) {
@@ -63,8 +56,12 @@ func measureMemory(t *testing.T, config, metrics string) {
 	collector := harness.StartCollector(t, config)
 	var inventory, sent float64
 	harness.Poll(t, 5*time.Minute, "the collector to read all pods", func() string {
-		inventory = metric(metrics, "otelcol_k8s_watchlist_inventory_objects")
-		sent = metric(metrics, "otelcol_exporter_sent_log_records", "otelcol_receiver_accepted_log_records")
+		told, err := harness.ReadMetrics(metrics)
+		if err != nil {
+			return err.Error() // not started yet
+		}
+		inventory = told.Sum("otelcol_k8s_watchlist_inventory_objects")
+		sent = told.Sum("otelcol_receiver_accepted_log_records")
 		if inventory < measuredPods || sent < measuredPods+2 { // and the begin and end of the snapshot
 			return fmt.Sprintf("it knows %.0f pods and has delivered %.0f records", inventory, sent)
 		}
@@ -88,44 +85,6 @@ func servedBytes(t *testing.T, c *harness.Cluster, name string) int {
 		t.Fatal(err)
 	}
 	return len(raw)
-}
-
-// metric is the sum of the series of the first of some metrics that the collector has; 0 if it has none.
-func metric(address string, names ...string) float64 {
-	response, err := http.Get("http://" + address + "/metrics")
-	if err != nil {
-		return 0 // not started yet
-	}
-	defer response.Body.Close() //nolint:errcheck // it was only read
-	sums := map[string]float64{}
-	lines := bufio.NewScanner(response.Body)
-	for lines.Scan() {
-		series, value, ok := strings.Cut(lines.Text(), " ")
-		if at := strings.IndexByte(series, '{'); at >= 0 {
-			// Label values may hold spaces.
-			end := strings.LastIndexByte(lines.Text(), '}')
-			series, value = series[:at], strings.TrimSpace(lines.Text()[end+1:])
-		}
-		if n, err := strconv.ParseFloat(value, 64); ok && err == nil {
-			sums[strings.TrimSuffix(series, "_total")] += n
-		}
-	}
-	for _, name := range names {
-		if sums[name] > 0 {
-			return sums[name]
-		}
-	}
-	return 0
-}
-
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close() //nolint:errcheck // nobody uses it
-	return l.Addr().String()
 }
 
 // processor is the model's name.

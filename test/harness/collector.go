@@ -34,8 +34,14 @@ type Collector struct {
 const OutputFile = "${env:E2E_OUTPUT}"
 
 // StartCollector starts the collector with a configuration, and with more command line arguments. It ends with the
-// test, if not before with Interrupt.
+// test, if not before with Interrupt or Kill.
 func StartCollector(t testing.TB, config string, args ...string) *Collector {
+	t.Helper()
+	return StartCollectorIn(t, nil, config, args...)
+}
+
+// StartCollectorIn starts it with more variables in its environment, NAME=value each.
+func StartCollectorIn(t testing.TB, environment []string, config string, args ...string) *Collector {
 	t.Helper()
 	folder := t.TempDir()
 	c := &Collector{file: filepath.Join(folder, "output.json"), ended: make(chan struct{})}
@@ -44,7 +50,7 @@ func StartCollector(t testing.TB, config string, args ...string) *Collector {
 		t.Fatal(err)
 	}
 	cmd := exec.Command(collectorBinary(t), append([]string{"--config=" + path}, args...)...)
-	cmd.Env = append(os.Environ(), "E2E_OUTPUT="+c.file)
+	cmd.Env = append(append(os.Environ(), "E2E_OUTPUT="+c.file), environment...)
 	var err error
 	if c.process, err = child.Start(cmd, &c.log); err != nil {
 		t.Fatal(err)
@@ -113,6 +119,22 @@ func (c *Collector) Interrupt(t testing.TB) {
 	c.interrupt(t)
 	<-c.ended
 }
+
+// Kill ends the collector as a crash does, with SIGKILL.
+func (c *Collector) Kill(t testing.TB) {
+	t.Helper()
+	c.once.Do(func() {
+		if !c.process.Running() {
+			t.Errorf("the collector has ended by itself: %v\n%s", c.process.Err(), c.process.Tail())
+			return
+		}
+		_ = c.process.Kill() // it says how the process ended, which is known
+	})
+	<-c.ended
+}
+
+// Running says whether the process has not ended yet.
+func (c *Collector) Running() bool { return c.process.Running() }
 
 func (c *Collector) interrupt(t testing.TB) {
 	t.Helper()

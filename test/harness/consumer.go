@@ -18,6 +18,7 @@ type Consumer struct {
 	mu       sync.Mutex
 	refusal  error
 	blocking chan struct{} // not nil: calls wait until it is closed
+	pause    time.Duration // that each call takes
 	calls    int
 }
 
@@ -38,9 +39,16 @@ func (c *Consumer) ConsumeLogs(ctx context.Context, logs plog.Logs) error {
 func (c *Consumer) admit(ctx context.Context) error {
 	c.mu.Lock()
 	c.calls++
-	refusal, blocking := c.refusal, c.blocking
+	refusal, blocking, pause := c.refusal, c.blocking, c.pause
 	c.mu.Unlock()
 	c.happened()
+	if pause > 0 {
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
 	if blocking == nil {
 		return refusal
 	}
@@ -57,6 +65,13 @@ func (c *Consumer) Refuse(err error) { c.set(err, nil) }
 
 // Block makes every call from now on wait until Accept.
 func (c *Consumer) Block() { c.set(nil, make(chan struct{})) }
+
+// Slow makes every call from now on take so long.
+func (c *Consumer) Slow(pause time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.pause = pause
+}
 
 // Accept lets every call go through, those that wait too.
 func (c *Consumer) Accept() { c.set(nil, nil) }

@@ -1,7 +1,10 @@
 package harness
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -9,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -38,11 +42,33 @@ func ConnectEtcd(t testing.TB, c *Cluster) *Etcd {
 // Compact forgets all history.
 func (e *Etcd) Compact(t testing.TB) {
 	t.Helper()
+	e.compact(t, e.Revision(t))
+}
+
+// CompactBehind forgets all history up to now as soon as the watches have read it, which would else be cut off by it.
+func (e *Etcd) CompactBehind(t testing.TB, watches ...*Truth) {
+	t.Helper()
+	now := e.Revision(t)
+	for _, truth := range watches {
+		truth.awaitRevision(t, now, time.Minute)
+	}
+	e.compact(t, now)
+}
+
+// Revision is that of the last change.
+func (e *Etcd) Revision(t testing.TB) int64 {
+	t.Helper()
 	now, err := e.client.Get(t.Context(), "/", clientv3.WithCountOnly())
 	if err != nil {
 		t.Fatalf("cannot ask etcd for its revision: %v", err)
 	}
-	if _, err := e.client.Compact(t.Context(), now.Header.Revision, clientv3.WithCompactPhysical()); err != nil {
+	return now.Header.Revision
+}
+
+func (e *Etcd) compact(t testing.TB, revision int64) {
+	t.Helper()
+	_, err := e.client.Compact(t.Context(), revision, clientv3.WithCompactPhysical())
+	if err != nil && !errors.Is(err, rpctypes.ErrCompacted) { // nothing has happened since the last time
 		t.Fatalf("cannot compact etcd: %v", err)
 	}
 }
@@ -131,8 +157,13 @@ func (truth *Truth) take(response clientv3.WatchResponse) {
 	}
 }
 
-// uidOf decodes an object as the API server stores it: protobuf behind a prefix, or JSON.
+// uidOf decodes an object as the API server stores it: protobuf behind a prefix, or JSON, as all custom resources.
 func uidOf(stored []byte) (string, error) {
+	if bytes.HasPrefix(stored, []byte("{")) {
+		var object struct{ Metadata struct{ UID string } }
+		err := json.Unmarshal(stored, &object)
+		return object.Metadata.UID, err
+	}
 	object, _, err := scheme.Codecs.UniversalDeserializer().Decode(stored, nil, nil)
 	if err != nil {
 		return "", err
@@ -144,11 +175,10 @@ func uidOf(stored []byte) (string, error) {
 	return string(accessor.GetUID()), nil
 }
 
-// Between waits until etcd has told everything up to a resourceVersion, and returns the events after from and up to it.
-func (truth *Truth) Between(t testing.TB, from, to string) []Event {
+// awaitRevision waits until everything up to a revision is known.
+func (truth *Truth) awaitRevision(t testing.TB, revision int64, within time.Duration) {
 	t.Helper()
-	first, last := revision(t, from), revision(t, to)
-	Poll(t, 30*time.Second, "etcd to tell everything up to "+to, func() string {
+	Poll(t, within, fmt.Sprintf("etcd to tell everything up to %d", revision), func() string {
 		// A watch tells how far it has come only when it is asked.
 		if err := truth.client.RequestProgress(truth.ctx); err != nil {
 			t.Fatalf("cannot ask etcd for progress: %v", err)
@@ -158,11 +188,18 @@ func (truth *Truth) Between(t testing.TB, from, to string) []Event {
 		if truth.err != nil {
 			t.Fatalf("the watch of etcd failed: %v", truth.err)
 		}
-		if truth.revision < last {
+		if truth.revision < revision {
 			return fmt.Sprintf("it has come to %d", truth.revision)
 		}
 		return ""
 	})
+}
+
+// Between waits until etcd has told everything up to a resourceVersion, and returns the events after from and up to it.
+func (truth *Truth) Between(t testing.TB, from, to string) []Event {
+	t.Helper()
+	first, last := revision(t, from), revision(t, to)
+	truth.awaitRevision(t, last, 30*time.Second)
 	truth.mu.Lock()
 	defer truth.mu.Unlock()
 	var events []Event

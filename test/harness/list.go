@@ -21,8 +21,14 @@ const listPage = 1000
 // List asks the API server what it holds, consistently with all writes that it has acknowledged.
 func (c *Cluster) List(t testing.TB, resource schema.GroupVersionResource) Listing {
 	t.Helper()
+	return c.ListSelected(t, resource, "")
+}
+
+// ListSelected asks it for the objects that a label selector selects.
+func (c *Cluster) ListSelected(t testing.TB, resource schema.GroupVersionResource, labels string) Listing {
+	t.Helper()
 	listing := Listing{State: fold.State{}}
-	options := metav1.ListOptions{Limit: listPage}
+	options := metav1.ListOptions{Limit: listPage, LabelSelector: labels}
 	for {
 		page, err := c.metadata.Resource(resource).List(t.Context(), options)
 		if err != nil {

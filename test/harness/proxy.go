@@ -1,13 +1,16 @@
 package harness
 
 import (
+	"context"
+	"encoding/json"
+	"strings"
 	"testing"
 
 	"github.com/Shopify/toxiproxy/v2"
 	"github.com/rs/zerolog"
 )
 
-// Proxy passes TCP connections on, and can be cut.
+// Proxy passes TCP connections on, can be cut, and can be made to pass them on badly.
 type Proxy struct {
 	proxy *toxiproxy.Proxy
 }
@@ -35,3 +38,47 @@ func (p *Proxy) Restore(t testing.TB) {
 		t.Fatalf("cannot start the proxy: %v", err)
 	}
 }
+
+// Toxic is what a Proxy does to the bytes that it passes on.
+// https://github.com/Shopify/toxiproxy#toxics
+type Toxic struct {
+	Type       string           `json:"type"`
+	Stream     string           `json:"stream"` // downstream: from the server; upstream: to it
+	Attributes map[string]int64 `json:"attributes"`
+}
+
+// Toxics that tests use, in both directions where it makes a difference.
+var (
+	// HalfOpen: nothing comes through any more and nobody is told.
+	HalfOpen = []Toxic{{Type: "timeout", Stream: "downstream"}, {Type: "timeout", Stream: "upstream"}}
+	// Resetting: connections are reset as soon as the server says something on them.
+	Resetting = []Toxic{{Type: "reset_peer", Stream: "downstream"}}
+)
+
+// Slow makes everything from the server late by some milliseconds and no faster than some kilobytes a second.
+func Slow(milliseconds, kilobytesPerSecond int64) []Toxic {
+	return []Toxic{
+		{Type: "latency", Stream: "downstream", Attributes: map[string]int64{"latency": milliseconds, "jitter": milliseconds / 2}},
+		{Type: "bandwidth", Stream: "downstream", Attributes: map[string]int64{"rate": kilobytesPerSecond}},
+	}
+}
+
+// Afflict does something to all connections, those that are open and those to come, until Heal.
+func (p *Proxy) Afflict(t testing.TB, toxics ...Toxic) {
+	t.Helper()
+	for _, toxic := range toxics {
+		if toxic.Attributes == nil {
+			toxic.Attributes = map[string]int64{}
+		}
+		definition, err := json.Marshal(toxic)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := p.proxy.Toxics.AddToxicJson(strings.NewReader(string(definition))); err != nil {
+			t.Fatalf("cannot make the proxy %s: %v", toxic.Type, err)
+		}
+	}
+}
+
+// Heal ends what Afflict began. Connections that were half open are closed.
+func (p *Proxy) Heal() { p.proxy.Toxics.ResetToxics(context.Background()) }

@@ -76,7 +76,10 @@ func (c *ControlPlane) WriteKubeconfig(config *rest.Config) (string, error) {
 		AuthInfos: map[string]*clientcmdapi.AuthInfo{name: {
 			ClientCertificateData: config.CertData,
 			ClientKeyData:         config.KeyData,
+			ClientCertificate:     config.CertFile,
+			ClientKey:             config.KeyFile,
 			Token:                 config.BearerToken,
+			TokenFile:             config.BearerTokenFile,
 		}},
 		Contexts:       map[string]*clientcmdapi.Context{name: {Cluster: name, AuthInfo: name}},
 		CurrentContext: name,
