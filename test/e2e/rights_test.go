@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -49,7 +50,7 @@ func TestWatchOnlyServiceAccount(t *testing.T) {
 	c.ChangePods(t, "changed", 10)
 	c.CreatePods(t, "added", 10, harness.SmallPod)
 	harness.Poll(t, 2*catchUp, "the receiver to try again", func() string {
-		if n := refusals(t, c); n < 2 {
+		if n := answers(t, c, watcherUser, 403); n < 2 {
 			return fmt.Sprintf("it was refused %d times", n)
 		}
 		return ""
@@ -77,16 +78,25 @@ func TestWatchOnlyServiceAccount(t *testing.T) {
 	}
 }
 
-// refusals is how often the receiver was refused a watch of pods.
-func refusals(t *testing.T, c *harness.Cluster) int {
+// answers is how often a user's watch of pods was answered with a status.
+func answers(t *testing.T, c *harness.Cluster, user string, code int) int {
 	t.Helper()
 	n := 0
-	for _, request := range c.RequestsOf(t, watcherUser) {
-		if request.ObjectRef.Resource == "pods" && request.Stage == "ResponseComplete" && request.ResponseStatus.Code == 403 {
+	for _, request := range c.RequestsOf(t, user) {
+		if request.ObjectRef.Resource == "pods" && answered(request, code) {
 			n++
 		}
 	}
 	return n
+}
+
+// answered: a watch that goes on is not complete, but its answer has begun.
+func answered(request harness.Request, code int) bool {
+	stage := "ResponseComplete"
+	if code == http.StatusOK {
+		stage = "ResponseStarted"
+	}
+	return request.Stage == stage && request.ResponseStatus.Code == code
 }
 
 const watchRole = "watch-pods"
@@ -104,31 +114,43 @@ func createWatchRole(t *testing.T, c *harness.Cluster) {
 
 func grantWatch(t *testing.T, c *harness.Cluster) {
 	t.Helper()
+	grantWatchTo(t, c, watcherUser)
+}
+
+func grantWatchTo(t *testing.T, c *harness.Cluster, user string) {
+	t.Helper()
 	binding := &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: watchRole},
+		ObjectMeta: metav1.ObjectMeta{Name: bindingOf(user)},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: watchRole},
-		Subjects:   []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: "default", Name: watcherName}},
+		Subjects:   []rbacv1.Subject{{Kind: "User", APIGroup: rbacv1.GroupName, Name: user}},
 	}
 	if _, err := c.Client.RbacV1().ClusterRoleBindings().Create(t.Context(), binding, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	awaitRight(t, c, true)
+	awaitRight(t, c, user, true)
 }
 
 func revokeWatch(t *testing.T, c *harness.Cluster) {
 	t.Helper()
-	if err := c.Client.RbacV1().ClusterRoleBindings().Delete(t.Context(), watchRole, metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	awaitRight(t, c, false)
+	revokeWatchOf(t, c, watcherUser)
 }
 
+func revokeWatchOf(t *testing.T, c *harness.Cluster, user string) {
+	t.Helper()
+	if err := c.Client.RbacV1().ClusterRoleBindings().Delete(t.Context(), bindingOf(user), metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	awaitRight(t, c, user, false)
+}
+
+func bindingOf(user string) string { return watchRole + ":" + user }
+
 // awaitRight waits until the API server's authorizer has learned of a change of a binding.
-func awaitRight(t *testing.T, c *harness.Cluster, want bool) {
+func awaitRight(t *testing.T, c *harness.Cluster, user string, want bool) {
 	t.Helper()
 	harness.Poll(t, 10*time.Second, "the authorizer to follow the binding", func() string {
 		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
-			User:               watcherUser,
+			User:               user,
 			ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: "watch", Version: "v1", Resource: "pods"},
 		}}
 		review, err := c.Client.AuthorizationV1().SubjectAccessReviews().Create(t.Context(), review, metav1.CreateOptions{})
