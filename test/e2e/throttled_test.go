@@ -1,8 +1,11 @@
 package e2e
 
 import (
+	"context"
 	"fmt"
+	"io"
 	"net/http"
+	"sync"
 	"testing"
 	"time"
 
@@ -19,7 +22,10 @@ import (
 func TestAPIServerThrottlesForAMinute(t *testing.T) {
 	t.Parallel()
 	const pods, mostRequests, mostGrowth = 2000, 40, 8 << 20
-	c := harness.StartCluster(t, controlplane.Options{AuditLog: true})
+	c := harness.StartCluster(t, controlplane.Options{
+		AuditLog:      true,
+		APIServerArgs: []string{"--request-timeout=10m"}, // of the one that holds the seat
+	})
 	proxy := harness.StartProxy(t, c.Address())
 	account, err := c.ServiceAccountCredentials(t.Context(), "default", watcherName)
 	if err != nil {
@@ -37,7 +43,7 @@ func TestAPIServerThrottlesForAMinute(t *testing.T) {
 	collector.Records.AwaitObject(t, "pods", "live-00000", "ADDED", catchUp)
 
 	before := harness.UsageOf(t, collector.PID())
-	throttle(t, c, account.Config)
+	unthrottle := throttle(t, c, account.Config)
 	asked := answers(t, c, watcherUser, http.StatusTooManyRequests)
 	proxy.Cut()
 	proxy.Restore(t)
@@ -54,7 +60,7 @@ func TestAPIServerThrottlesForAMinute(t *testing.T) {
 	})
 	asked = answers(t, c, watcherUser, http.StatusTooManyRequests) - asked
 	after := harness.UsageOf(t, collector.PID())
-	unthrottle(t, c)
+	unthrottle()
 
 	collector.Records.AwaitFold(t, "pods", c.List(t, harness.Pods).State, 2*catchUp)
 	records := collector.Records.All()
@@ -73,12 +79,23 @@ func TestAPIServerThrottlesForAMinute(t *testing.T) {
 	}
 }
 
-const throttled = "throttled"
+const (
+	throttled = "throttled"
+	occupant  = "occupant"
+)
 
-// throttle gives the watcher a priority level without a seat, and waits until it counts.
-func throttle(t *testing.T, c *harness.Cluster, config *rest.Config) {
+// throttle puts the watcher into a priority level that has one seat, the least there is, and lets somebody else take
+// that seat with a request that does not end before the returned function is called.
+func throttle(t *testing.T, c *harness.Cluster, config *rest.Config) (unthrottle func()) {
 	t.Helper()
-	flow := c.Client.FlowcontrolV1()
+	createPriorityLevel(t, c)
+	leave := occupy(t, c)
+	awaitThrottled(t, c, config)
+	return leave
+}
+
+func createPriorityLevel(t *testing.T, c *harness.Cluster) {
+	t.Helper()
 	none := int32(0)
 	level := &flowcontrolv1.PriorityLevelConfiguration{
 		ObjectMeta: metav1.ObjectMeta{Name: throttled},
@@ -90,8 +107,12 @@ func throttle(t *testing.T, c *harness.Cluster, config *rest.Config) {
 			},
 		},
 	}
-	if _, err := flow.PriorityLevelConfigurations().Create(t.Context(), level, metav1.CreateOptions{}); err != nil {
+	if _, err := c.Client.FlowcontrolV1().PriorityLevelConfigurations().Create(t.Context(), level, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
+	}
+	everything := []string{"*"}
+	user := func(name string) flowcontrolv1.Subject {
+		return flowcontrolv1.Subject{Kind: flowcontrolv1.SubjectKindUser, User: &flowcontrolv1.UserSubject{Name: name}}
 	}
 	schema := &flowcontrolv1.FlowSchema{
 		ObjectMeta: metav1.ObjectMeta{Name: throttled},
@@ -99,18 +120,54 @@ func throttle(t *testing.T, c *harness.Cluster, config *rest.Config) {
 			PriorityLevelConfiguration: flowcontrolv1.PriorityLevelConfigurationReference{Name: throttled},
 			MatchingPrecedence:         2,
 			Rules: []flowcontrolv1.PolicyRulesWithSubjects{{
-				Subjects:      []flowcontrolv1.Subject{{Kind: flowcontrolv1.SubjectKindServiceAccount, ServiceAccount: &flowcontrolv1.ServiceAccountSubject{Namespace: "default", Name: watcherName}}},
-				ResourceRules: []flowcontrolv1.ResourcePolicyRule{{Verbs: []string{"*"}, APIGroups: []string{"*"}, Resources: []string{"*"}, ClusterScope: true, Namespaces: []string{"*"}}},
-				NonResourceRules: []flowcontrolv1.NonResourcePolicyRule{{
-					Verbs: []string{"*"}, NonResourceURLs: []string{"*"},
-				}},
+				Subjects:         []flowcontrolv1.Subject{user(watcherUser), user(occupant)},
+				ResourceRules:    []flowcontrolv1.ResourcePolicyRule{{Verbs: everything, APIGroups: everything, Resources: everything, ClusterScope: true, Namespaces: everything}},
+				NonResourceRules: []flowcontrolv1.NonResourcePolicyRule{{Verbs: everything, NonResourceURLs: everything}},
 			}},
 		},
 	}
-	if _, err := flow.FlowSchemas().Create(t.Context(), schema, metav1.CreateOptions{}); err != nil {
+	if _, err := c.Client.FlowcontrolV1().FlowSchemas().Create(t.Context(), schema, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	awaitThrottled(t, c, config)
+}
+
+// occupy begins to create a pod and does not finish, which takes a seat. Where there is none it tries again.
+func occupy(t *testing.T, c *harness.Cluster) (leave func()) {
+	t.Helper()
+	c.Kubectl(t, "", "create", "clusterrole", occupant, "--verb=create", "--resource=pods")
+	c.Kubectl(t, "", "create", "clusterrolebinding", occupant, "--clusterrole="+occupant, "--user="+occupant)
+	credentials, err := c.UserCredentials(occupant)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, err := rest.HTTPClientFor(credentials.Config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	var occupying sync.WaitGroup
+	occupying.Go(func() {
+		defer client.CloseIdleConnections()
+		for ctx.Err() == nil {
+			body, unfinished := io.Pipe()
+			request, err := http.NewRequestWithContext(ctx, http.MethodPost, "https://"+c.Address()+"/api/v1/namespaces/default/pods", body)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			request.Header.Set("Content-Type", "application/json")
+			if response, err := client.Do(request); err == nil {
+				_ = response.Body.Close()
+			}
+			_ = unfinished.Close()
+		}
+	})
+	leave = func() {
+		cancel()
+		occupying.Wait()
+	}
+	t.Cleanup(leave)
+	return leave
 }
 
 func awaitThrottled(t *testing.T, c *harness.Cluster, config *rest.Config) {
@@ -120,6 +177,7 @@ func awaitThrottled(t *testing.T, c *harness.Cluster, config *rest.Config) {
 		t.Fatal(err)
 	}
 	defer client.CloseIdleConnections()
+	refused := 0
 	harness.Poll(t, catchUp, "the API server to throttle", func() string {
 		response, err := client.Get("https://" + c.Address() + "/api")
 		if err != nil {
@@ -127,15 +185,12 @@ func awaitThrottled(t *testing.T, c *harness.Cluster, config *rest.Config) {
 		}
 		defer response.Body.Close() //nolint:errcheck // nothing of it is read
 		if response.StatusCode != http.StatusTooManyRequests {
+			refused = 0
 			return fmt.Sprintf("it answers %d", response.StatusCode)
+		}
+		if refused++; refused < 10 { // in a row: the seat is taken for good
+			return fmt.Sprintf("it has refused %d times", refused)
 		}
 		return ""
 	})
-}
-
-func unthrottle(t *testing.T, c *harness.Cluster) {
-	t.Helper()
-	if err := c.Client.FlowcontrolV1().FlowSchemas().Delete(t.Context(), throttled, metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
 }
