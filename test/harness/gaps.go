@@ -1,10 +1,6 @@
 package harness
 
-import (
-	"testing"
-
-	"github.com/k8swatchlist/k8swatchlistreceiver/internal/fold"
-)
+import "testing"
 
 // NotAccountedFor are the events that no record tells of, and that no gap names either: what was lost without a word.
 func NotAccountedFor(t testing.TB, events []Event, records []Record, resource string) []string {
@@ -22,19 +18,4 @@ func NotAccountedFor(t testing.TB, events []Event, records []Record, resource st
 		}
 	}
 	return NotEmitted(outside, Objects(records, resource))
-}
-
-// DeliveredTwice are the records of objects that came more than once with the same UID, resourceVersion and type, by
-// the position of each repetition.
-func DeliveredTwice(records []fold.Record) map[int]fold.Record {
-	type identity struct{ uid, version, what string }
-	seen, again := map[identity]bool{}, map[int]fold.Record{}
-	for i, r := range records {
-		id := identity{r.UID, r.ResourceVersion, r.Type}
-		if seen[id] {
-			again[i] = r
-		}
-		seen[id] = true
-	}
-	return again
 }
