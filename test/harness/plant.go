@@ -50,3 +50,15 @@ func (e *Etcd) PlantPods(t testing.TB, c *Cluster, prefix string, n int, pod fun
 		flush()
 	}
 }
+
+// DeleteTogether deletes keys at one revision, as the end of a lease does with all Events that hang on it.
+func (e *Etcd) DeleteTogether(t testing.TB, keys ...string) {
+	t.Helper()
+	var deletions []clientv3.Op
+	for _, key := range keys {
+		deletions = append(deletions, clientv3.OpDelete(key))
+	}
+	if _, err := e.client.Txn(t.Context()).Then(deletions...).Commit(); err != nil {
+		t.Fatalf("cannot delete from etcd: %v", err)
+	}
+}
