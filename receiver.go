@@ -96,7 +96,7 @@ func (r *watchlistReceiver) Start(_ context.Context, host component.Host) error 
 		BatchMaxBytes:   r.cfg.Batch.MaxBytes,
 		BatchTimeout:    r.cfg.Batch.Timeout,
 		DrainTimeout:    r.cfg.Queue.DrainTimeout,
-	}, changeBytes, r.records.Build, r.next, r.accepted(), r.telemetry.deliveryObserver(), r.set.Logger)
+	}, changeBytes, r.records.Build, r.next, r.offering(), r.accepted(), r.telemetry.deliveryObserver(), r.set.Logger)
 	r.delivery.Start()
 
 	readers := catalog.New(catalog.Options{
@@ -184,6 +184,14 @@ func (r *watchlistReceiver) newKeeper(host component.Host) (*checkpoint.Keeper, 
 	})
 	keeper.Start()
 	return keeper, nil
+}
+
+// offering is told of what the next consumer is to be given.
+func (r *watchlistReceiver) offering() func(context.Context, []watchlist.Change) {
+	if r.keeper == nil {
+		return nil
+	}
+	return r.keeper.Offering
 }
 
 // accepted is told of what the next consumer has accepted.

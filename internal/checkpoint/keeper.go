@@ -37,6 +37,7 @@ type Options struct {
 type Keeper struct {
 	Options
 
+	writing   sync.Mutex // held from what is to be written until it is
 	mu        sync.Mutex
 	stores    map[*watchlist.Resource]*store
 	selectors storage.Client
@@ -134,6 +135,36 @@ func (k *Keeper) selectorsClient(ctx context.Context) (storage.Client, error) {
 	return k.selectors, nil
 }
 
+// Offering is called with changes before the next consumer is given them, and stores which objects it will hear of for
+// the first time. If the process crashes before it can store that they were accepted, the next one knows that they may
+// have been told of, and can tell that one of them is gone. If that cannot be stored, records flow all the same.
+func (k *Keeper) Offering(ctx context.Context, changes []watchlist.Change) {
+	var introduced map[*watchlist.Resource][]*storage.Operation
+	for i := range changes {
+		c := &changes[i]
+		if !introduces(c) {
+			continue
+		}
+		if introduced == nil {
+			introduced = make(map[*watchlist.Resource][]*storage.Operation)
+		}
+		introduced[c.Resource] = append(introduced[c.Resource], introduction(c))
+	}
+	for r, operations := range introduced {
+		k.mu.Lock()
+		s := k.stores[r]
+		k.mu.Unlock()
+		if s == nil {
+			continue
+		}
+		err := k.writeStore(ctx, s, operations)
+		if err != nil {
+			err = fmt.Errorf("cannot store which %s are to be told of: %w", r.Plural, err)
+		}
+		k.Report(part(r), err)
+	}
+}
+
 // Accepted notes changes that the next consumer has accepted, in order.
 func (k *Keeper) Accepted(changes []watchlist.Change) {
 	k.mu.Lock()
@@ -204,7 +235,7 @@ func (k *Keeper) write(ctx context.Context) error {
 	k.mu.Unlock()
 	var errs []error
 	for r, s := range stores {
-		err := k.writeStore(ctx, s)
+		err := k.writeStore(ctx, s, nil)
 		if err != nil {
 			err = fmt.Errorf("cannot write checkpoint of %s, trying again: %w", r.Plural, err)
 			errs = append(errs, err)
@@ -214,9 +245,12 @@ func (k *Keeper) write(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-func (k *Keeper) writeStore(ctx context.Context, s *store) error {
+// writeStore writes what is pending in a store, and then more, in one transaction.
+func (k *Keeper) writeStore(ctx context.Context, s *store, more []*storage.Operation) error {
+	k.writing.Lock()
+	defer k.writing.Unlock()
 	k.mu.Lock()
-	if s.pending() == 0 {
+	if s.pending() == 0 && len(more) == 0 {
 		k.mu.Unlock()
 		return nil
 	}
@@ -225,7 +259,7 @@ func (k *Keeper) writeStore(ctx context.Context, s *store) error {
 	if err != nil {
 		return err
 	}
-	if err := s.client.Batch(ctx, t.operations...); err != nil {
+	if err := s.client.Batch(ctx, append(t.operations, more...)...); err != nil {
 		k.mu.Lock()
 		s.putBack(t)
 		k.mu.Unlock()

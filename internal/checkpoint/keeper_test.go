@@ -157,6 +157,76 @@ func TestCrashLosesObjectsAndPositionTogether(t *testing.T) {
 	})
 }
 
+// An object is known from before it is told of: a crash may come between the telling and the noting that it was accepted.
+func TestWhatIsOfferedIsKnownAfterACrash(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		extension := memstorage.New()
+		r := pods()
+		l := begin(extension, zap.NewNop())
+		_, _, err := l.restore(t, r)
+		require.NoError(t, err)
+		l.Offering(t.Context(), []watchlist.Change{change(r, watchlist.Added, 1, "5")})
+		l.Accepted([]watchlist.Change{change(r, watchlist.Added, 1, "5")})
+		l.Offering(t.Context(), []watchlist.Change{
+			change(r, watchlist.Added, 2, "6"), change(r, watchlist.Modified, 1, "7"), change(r, watchlist.Deleted, 3, "8"),
+		})
+		l.Accepted([]watchlist.Change{change(r, watchlist.Added, 2, "6"), change(r, watchlist.Modified, 1, "7"), change(r, watchlist.Deleted, 3, "8")})
+		extension.Fail(errors.New("crashed"))
+		require.Error(t, l.Shutdown(t.Context()))
+		extension.Fail(nil)
+
+		l = begin(extension, zap.NewNop())
+		progress, known, err := l.restore(t, pods())
+		require.NoError(t, err)
+		assert.Equal(t, "5", progress.ResourceVersion, "what was accepted before is written along, and nothing runs ahead")
+		assert.Equal(t, map[string]string{"uid-1": "ns/name-1@5", "uid-2": "ns/name-2@"}, known)
+		require.NoError(t, l.Shutdown(t.Context()))
+	})
+}
+
+// A deletion that waits to be written must not take away an object that is to be told of again.
+func TestWhatIsOfferedComesAfterWhatWasAccepted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		extension := memstorage.New()
+		r := pods()
+		l := begin(extension, zap.NewNop())
+		_, _, err := l.restore(t, r)
+		require.NoError(t, err)
+		l.Accepted([]watchlist.Change{change(r, watchlist.Deleted, 1, "5")})
+		l.Offering(t.Context(), []watchlist.Change{change(r, watchlist.Added, 1, "6")})
+		require.NoError(t, l.Shutdown(t.Context()))
+
+		l = begin(extension, zap.NewNop())
+		_, known, err := l.restore(t, pods())
+		require.NoError(t, err)
+		assert.Equal(t, map[string]string{"uid-1": "ns/name-1@"}, known)
+		require.NoError(t, l.Shutdown(t.Context()))
+	})
+}
+
+// A relist tells of objects that are known, and a modified one is known too: nothing is written for them.
+func TestWhatIsKnownIsNotStoredBeforeItIsOffered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		extension := memstorage.New()
+		r := pods()
+		l := begin(extension, zap.NewNop())
+		_, _, err := l.restore(t, r)
+		require.NoError(t, err)
+		before := extension.Writes()
+		relisted := change(r, watchlist.Snapshot, 2, "6")
+		relisted.Origin = watchlist.Relist
+		l.Offering(t.Context(), []watchlist.Change{change(r, watchlist.Modified, 1, "5"), relisted, change(r, watchlist.Deleted, 3, "7"), advanced(r, "8")})
+		assert.Equal(t, before, extension.Writes())
+		extension.Fail(storage.ErrStorageFull)
+		l.Offering(t.Context(), []watchlist.Change{change(r, watchlist.Added, 4, "9")})
+		require.ErrorIs(t, l.reports["storage of pods"], storage.ErrStorageFull)
+		extension.Fail(nil)
+		l.Offering(t.Context(), []watchlist.Change{change(r, watchlist.Added, 5, "10")})
+		require.NoError(t, l.reports["storage of pods"])
+		require.NoError(t, l.Shutdown(t.Context()))
+	})
+}
+
 func TestFailingWritesAreRepeated(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		extension := memstorage.New()

@@ -74,6 +74,18 @@ func (s *store) clear(ctx context.Context, walker storage.Walker) error {
 	return nil
 }
 
+// introduces says that the next consumer hears of an object for the first time.
+func introduces(c *watchlist.Change) bool {
+	return c.Type == watchlist.Added || c.Type == watchlist.Snapshot && c.Origin == watchlist.Initial
+}
+
+// introduction stores an object that may have been told of, in what version nobody knows.
+func introduction(c *watchlist.Change) *storage.Operation {
+	id := c.Object.Identity
+	id.ResourceVersion = ""
+	return storage.SetOperation(objectPrefix+c.Key.String(), encodeObject(id))
+}
+
 // accept notes a change that the next consumer has accepted, or that needs nobody's acceptance.
 func (s *store) accept(c *watchlist.Change) {
 	key := objectPrefix + c.Key.String()

@@ -21,6 +21,7 @@ type Delivery[T any] struct {
 	size     func(T) int
 	build    func([]T) plog.Logs
 	next     consumer.Logs
+	offering func(context.Context, []T)
 	accepted func([]T)
 	observer Observer
 	logger   *zap.Logger
@@ -55,6 +56,8 @@ type Delivery[T any] struct {
 //   - size is how many bytes an item counts for. It must give the same answer every time.
 //   - build makes the logs of a batch. It is called anew for every try, because the consumer may own, and
 //     change, what it was given.
+//   - offering, unless nil, is called with each batch before it is given to next for the first time. It must
+//     not keep the slice.
 //   - accepted, unless nil, is told of each batch that next has accepted, in order. It must not keep the
 //     slice.
 //   - An observer's funcs may be nil, and so may logger.
@@ -63,6 +66,7 @@ func New[T any](
 	size func(T) int,
 	build func([]T) plog.Logs,
 	next consumer.Logs,
+	offering func(context.Context, []T),
 	accepted func([]T),
 	observer Observer,
 	logger *zap.Logger,
@@ -76,6 +80,7 @@ func New[T any](
 		size:     size,
 		build:    build,
 		next:     next,
+		offering: offering,
 		accepted: accepted,
 		observer: observer,
 		logger:   logger,

@@ -110,7 +110,8 @@ type rig struct {
 	sink *sink
 	logs *observer.ObservedLogs
 
-	acked     [][]int // the loop's, read when it has ended or is idle
+	offered   [][]int // the loop's, read when it has ended or is idle
+	acked     [][]int // and this
 	delivered atomic.Int64
 	dropped   atomic.Int64
 	retried   atomic.Int64
@@ -131,6 +132,7 @@ func newRig(cfg Config, consume func(ctx context.Context, ids []int) error) *rig
 		func(it item) int { return it.size },
 		build,
 		r.sink,
+		func(_ context.Context, batch []item) { r.offered = append(r.offered, ids(batch)) },
 		func(batch []item) { r.acked = append(r.acked, ids(batch)) },
 		Observer{
 			Delivered: func(n int) { r.delivered.Add(int64(n)) },
@@ -272,8 +274,12 @@ func TestRetryKeepsOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rng := rand.New(rand.NewPCG(7, 7))
 		var current []int
-		r := newRig(Config{BatchMaxRecords: 7, BatchTimeout: time.Second},
+		var r *rig
+		r = newRig(Config{BatchMaxRecords: 7, BatchTimeout: time.Second},
 			func(_ context.Context, ids []int) error {
+				if n := len(r.offered); n == 0 || !slices.Equal(r.offered[n-1], ids) {
+					t.Errorf("got %v, and told of before was %v", ids, r.offered)
+				}
 				// A batch that was refused comes again as it was, and nothing else comes before.
 				if current != nil && !slices.Equal(current, ids) {
 					t.Errorf("got %v while %v was not accepted", ids, current)
@@ -295,6 +301,7 @@ func TestRetryKeepsOrder(t *testing.T) {
 			t.Errorf("accepted %v", got)
 		}
 		wantBatches(t, "acknowledged", r.acked, r.sink.accepted()...)
+		wantBatches(t, "told of before", r.offered, r.sink.accepted()...)
 		if r.retried.Load() == 0 || int(r.retried.Load()) != r.sink.tried()-len(r.sink.accepted()) {
 			t.Errorf("%d retries told, %d tries, %d accepted", r.retried.Load(), r.sink.tried(), len(r.sink.accepted()))
 		}

@@ -18,6 +18,9 @@ func (d *Delivery[T]) deliver() bool {
 	pause := backoff.NewExponentialBackOff()
 	pause.InitialInterval, pause.MaxInterval = retryFirst, retryMax
 	closing := d.closing
+	if d.offering != nil {
+		d.offering(d.ctx, d.batch)
+	}
 	for {
 		err := d.consume()
 		switch {

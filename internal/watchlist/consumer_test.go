@@ -75,7 +75,7 @@ func playConsumer(t *testing.T, trouble func(ctx context.Context, until time.Tim
 		queue := delivery.New(
 			delivery.Config{MaxBytes: queueBytes, BatchMaxRecords: 10, BatchTimeout: 200 * time.Millisecond, DrainTimeout: time.Minute},
 			func(c watchlist.Change) int { return 512 + len(c.Object.JSON) },
-			record.NewBuilder(record.Options{}).Build, next, nil, delivery.Observer{QueueBytes: held.add}, zap.NewNop())
+			record.NewBuilder(record.Options{}).Build, next, nil, nil, delivery.Observer{QueueBytes: held.add}, zap.NewNop())
 		queue.Start()
 		observed := &countingObserver{counts: map[string]int{}}
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)

@@ -119,7 +119,8 @@ func newInventory() *inventory {
 
 func (inv *inventory) len() int { return len(inv.entries) }
 
-// get returns the version that was emitted last.
+// get returns the version that was emitted last: none of an object of which an earlier process may have told, and in
+// what version it did nobody knows.
 func (inv *inventory) get(key Key) (version, bool) {
 	e, ok := inv.entries[key]
 	if !ok {

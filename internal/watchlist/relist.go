@@ -218,7 +218,7 @@ func (f *follower) finishRelist(ctx context.Context) error {
 	}
 	if !l.holes {
 		for _, key := range f.inventory.unseen() {
-			if known, _ := f.inventory.get(key); !l.marker.atLeast(known) {
+			if known, _ := f.inventory.get(key); !known.none() && !l.marker.atLeast(known) {
 				continue // younger than the snapshot
 			}
 			if err := f.emitInferredDeletion(ctx, key, l.marker, snapshotEmitPatience); err != nil {
@@ -288,7 +288,7 @@ func (f *follower) settlePending(ctx context.Context, l *relist, missed *lostHis
 			continue
 		}
 		c := Change{Type: Added, Origin: Recovered, Object: obj, Key: key}
-		if isKnown {
+		if isKnown && !known.none() {
 			c.Type = Modified
 		}
 		if err := f.emit(ctx, c, snapshotEmitPatience); err != nil {

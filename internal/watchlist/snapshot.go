@@ -169,14 +169,14 @@ func (r *Reader) snapshotObject(ctx context.Context, pass *snapshotPass, f frame
 			return nil
 		}
 	}
-	if err := r.emitFromSnapshot(ctx, key, obj, isKnown); err != nil {
+	if err := r.emitFromSnapshot(ctx, key, obj, isKnown && !known.none()); err != nil {
 		return err
 	}
 	r.remember(key, obj.Identity, rv)
 	return nil
 }
 
-// isNewer says that rv has to be emitted where known was emitted last.
+// isNewer says that rv has to be emitted where known was emitted last, or none that is known of.
 func (r *Reader) isNewer(rv, known version) bool {
 	if order, ok := compareVersions(rv, known); ok && !r.historyReset {
 		return order > 0
