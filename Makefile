@@ -6,6 +6,11 @@ RUN_CONFIG  ?= examples/run.yaml
 RUN_FLAGS   ?=
 FUZZ_TIME   ?= 5s
 
+# The chaos run: the first seed, how many, and how long the faults of each last.
+CHAOS_SEED     ?= 1
+CHAOS_SEEDS    ?= 5
+CHAOS_DURATION ?= 6m
+
 COLLECTOR := bin/otelcol-watchlist
 PROGRESS  := tools/progress.sh
 
@@ -35,6 +40,7 @@ help: ## Show this help
 	@echo "  KUBECONFIG=FILE make run               watch your own cluster"
 	@echo "  make run RUN_FLAGS='-duration 1m'      end by itself"
 	@echo "  KUBEBUILDER_ASSETS=FOLDER make test    with your own etcd and kube-apiserver"
+	@echo "  make chaos CHAOS_SEED=7 CHAOS_SEEDS=1  one seed of the chaos run again"
 
 .PHONY: build
 build: $(COLLECTOR) ## Build the collector, bin/otelcol-watchlist, with ocb
@@ -53,7 +59,7 @@ run: $(COLLECTOR) bin/tools/run ## Run the collector on the cluster of $KUBECONF
 	exec bin/tools/run -collector $(COLLECTOR) -config $(RUN_CONFIG) -binaries "$$folder" $(RUN_FLAGS)
 
 .PHONY: test
-test: test-unit test-cost test-fuzz test-controlplane test-e2e ## Run all tests
+test: test-unit test-cost test-fuzz test-controlplane test-e2e test-chaos ## Run all tests
 	@echo "all tests passed"
 
 .PHONY: test-unit
@@ -82,7 +88,21 @@ test-controlplane: ## Run the tests of the control plane, against its real binar
 test-e2e: $(COLLECTOR) ## Run the end-to-end tests, against a real control plane and the real collector
 	@folder=$$($(CONTROL_PLANE)) || exit; cd test && \
 	KUBEBUILDER_ASSETS=$$folder OTELCOL_BINARY=$(CURDIR)/$(COLLECTOR) \
-	../tools/progress.sh "end-to-end tests" $(GO) test $(RACE) -v -timeout 30m ./...
+	../tools/progress.sh "end-to-end tests" $(GO) test $(RACE) -v -timeout 30m ./e2e/... ./harness/...
+
+.PHONY: test-chaos
+test-chaos: $(COLLECTOR) ## Run the chaos run of one seed in about three minutes
+	@folder=$$($(CONTROL_PLANE)) || exit; cd test && \
+	KUBEBUILDER_ASSETS=$$folder OTELCOL_BINARY=$(CURDIR)/$(COLLECTOR) \
+	CHAOS_SEED=$(CHAOS_SEED) CHAOS_SEEDS=1 CHAOS_DURATION=100s \
+	../tools/progress.sh "a short chaos run" $(GO) test $(RACE) -v -count 1 -timeout 20m ./chaos/...
+
+.PHONY: chaos
+chaos: $(COLLECTOR) ## Break everything for CHAOS_DURATION with each of CHAOS_SEEDS seeds from CHAOS_SEED on, and prove the promises
+	@folder=$$($(CONTROL_PLANE)) || exit; cd test && \
+	KUBEBUILDER_ASSETS=$$folder OTELCOL_BINARY=$(CURDIR)/$(COLLECTOR) \
+	CHAOS_SEED=$(CHAOS_SEED) CHAOS_SEEDS=$(CHAOS_SEEDS) CHAOS_DURATION=$(CHAOS_DURATION) \
+	$(GO) test -v -count 1 -timeout 24h -run TestChaos ./chaos
 
 .PHONY: measure-memory
 measure-memory: $(COLLECTOR) ## Measure what the collector takes to read 20,000 pods of 8 KB, three times

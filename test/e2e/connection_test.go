@@ -30,7 +30,7 @@ func TestHalfOpenConnection(t *testing.T) {
 	began := time.Now()
 	collector.AwaitLog(t, "cannot read resource", catchUp) // a new connection has been tried, and hangs too
 	t.Logf("noticed after %s", time.Since(began).Round(time.Second))
-	s.proxy.Heal()
+	s.proxy.Heal(t)
 
 	listed := s.List(t, harness.Pods)
 	collector.Records.AwaitFold(t, "pods", listed.State, catchUp)

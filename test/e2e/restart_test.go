@@ -24,6 +24,12 @@ service:
 `, 1)
 }
 
+// requireInventory: what the reader of pods has left in the storage is what the API server holds.
+func requireInventory(t *testing.T, c *harness.Cluster, folder string) {
+	t.Helper()
+	report(t, "differences between the inventory and the LIST", c.InventoryDifferences(t, folder, nil, harness.Pods))
+}
+
 func objectsOf(collectors ...*harness.Collector) []fold.Record {
 	var all []fold.Record
 	for _, c := range collectors {
@@ -39,13 +45,15 @@ func TestRestartWithCheckpoint(t *testing.T) {
 	const pods = 1000
 	c := harness.StartCluster(t, controlplane.Options{})
 	c.CreatePods(t, "kept", pods, harness.SmallPod)
-	config := withStorage(kubeconfig(c.Kubeconfig())+"resources: [{name: pods}]", t.TempDir())
+	folder := t.TempDir()
+	config := withStorage(kubeconfig(c.Kubeconfig())+"resources: [{name: pods}]", folder)
 
 	first := harness.StartCollector(t, config)
 	first.Records.AwaitSnapshot(t, "pods", catchUp)
 	c.CreatePods(t, "live", 1, harness.SmallPod)
 	first.Records.AwaitObject(t, "pods", "live-00000", "ADDED", catchUp)
 	first.Interrupt(t)
+	requireInventory(t, c, folder)
 
 	c.CreatePods(t, "down", 5, harness.SmallPod)
 	c.DeletePods(t, "live", 1)
@@ -56,6 +64,7 @@ func TestRestartWithCheckpoint(t *testing.T) {
 	c.CreatePods(t, "after", 1, harness.SmallPod)
 	second.Records.AwaitObject(t, "pods", "after-00000", "ADDED", catchUp)
 	second.Interrupt(t)
+	requireInventory(t, c, folder)
 
 	listed := c.List(t, harness.Pods)
 	objects := objectsOf(first, second)
@@ -77,13 +86,15 @@ func TestRestartAfterCompaction(t *testing.T) {
 	c.CreatePods(t, "changed", each, harness.SmallPod)
 	c.CreatePods(t, "deleted", each, harness.SmallPod)
 	etcd := harness.ConnectEtcd(t, c)
-	config := withStorage(kubeconfig(c.Kubeconfig())+"resources: [{name: pods}]", t.TempDir())
+	folder := t.TempDir()
+	config := withStorage(kubeconfig(c.Kubeconfig())+"resources: [{name: pods}]", folder)
 
 	first := harness.StartCollector(t, config)
 	first.Records.AwaitSnapshot(t, "pods", catchUp)
 	c.CreatePods(t, "live", 1, harness.SmallPod)
 	last := first.Records.AwaitObject(t, "pods", "live-00000", "ADDED", catchUp)
 	first.Interrupt(t)
+	requireInventory(t, c, folder)
 
 	c.DeletePods(t, "deleted", each)
 	c.ChangePods(t, "changed", each)
@@ -101,6 +112,7 @@ func TestRestartAfterCompaction(t *testing.T) {
 		return ""
 	})
 	second.Interrupt(t)
+	requireInventory(t, c, folder)
 
 	objects := objectsOf(first, second)
 	report(t, "differences between the fold and the LIST", fold.Fold(objects).Differences(c.List(t, harness.Pods).State))

@@ -27,7 +27,7 @@ func TestConnectionCutMidFrame(t *testing.T) {
 	done := harness.NewWriter(t, s.Cluster).Write(t, func(harness.Operations) bool {
 		return r.Opened(t, "resume") >= cuts || time.Now().After(deadline)
 	})
-	s.proxy.Heal()
+	s.proxy.Heal(t)
 	requireEveryEvent(t, s, r, truth, from)
 	t.Logf("%d changes over %d connections", done.Total(), r.Opened(t, "resume"))
 	if n := r.Opened(t, "resume"); n < cuts {

@@ -211,6 +211,13 @@ func (truth *Truth) Between(t testing.TB, from, to string) []Event {
 	return events
 }
 
+// All are the events so far.
+func (truth *Truth) All() []Event {
+	truth.mu.Lock()
+	defer truth.mu.Unlock()
+	return truth.events[:len(truth.events):len(truth.events)]
+}
+
 // NotEmitted are the events that no record tells of: with the same UID, resourceVersion and type.
 func NotEmitted(events []Event, records []fold.Record) []string {
 	emitted := map[Event]bool{}

@@ -1,9 +1,8 @@
 package harness
 
 import (
-	"context"
+	"bytes"
 	"encoding/json"
-	"strings"
 	"testing"
 
 	"github.com/Shopify/toxiproxy/v2"
@@ -12,16 +11,17 @@ import (
 
 // Proxy passes TCP connections on, can be cut, and can be made to pass them on badly.
 type Proxy struct {
-	proxy *toxiproxy.Proxy
+	server *toxiproxy.ApiServer
+	proxy  *toxiproxy.Proxy
 }
 
 // StartProxy starts a proxy to host:port that ends with the test.
 func StartProxy(t testing.TB, upstream string) *Proxy {
 	t.Helper()
 	server := toxiproxy.NewServer(toxiproxy.NewMetricsContainer(nil), zerolog.Nop())
-	p := &Proxy{proxy: toxiproxy.NewProxy(server, t.Name(), "127.0.0.1:0", upstream)}
+	p := &Proxy{server: server, proxy: toxiproxy.NewProxy(server, t.Name(), "127.0.0.1:0", upstream)}
 	p.Restore(t)
-	t.Cleanup(p.Cut)
+	t.Cleanup(func() { p.Cut() })
 	return p
 }
 
@@ -74,11 +74,17 @@ func (p *Proxy) Afflict(t testing.TB, toxics ...Toxic) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := p.proxy.Toxics.AddToxicJson(strings.NewReader(string(definition))); err != nil {
+		if _, err := p.proxy.Toxics.AddToxicJson(bytes.NewReader(definition)); err != nil {
 			t.Fatalf("cannot make the proxy %s: %v", toxic.Type, err)
 		}
 	}
 }
 
-// Heal ends what Afflict began. Connections that were half open are closed.
-func (p *Proxy) Heal() { p.proxy.Toxics.ResetToxics(context.Background()) }
+// Heal ends what Afflict began, and closes all connections: toxiproxy waits for ever where it is to take a toxic out of
+// one that is stuck in it.
+func (p *Proxy) Heal(t testing.TB) {
+	t.Helper()
+	p.Cut()
+	p.proxy = toxiproxy.NewProxy(p.server, p.proxy.Name, p.proxy.Listen, p.proxy.Upstream)
+	p.Restore(t)
+}

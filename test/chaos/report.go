@@ -1,0 +1,81 @@
+package chaos
+
+import (
+	"fmt"
+	"strings"
+)
+
+// columns are what the table says of a run, and how it sums up: numbers are added, nil is left out of the last line.
+var columns = []struct {
+	name  string
+	value func(Result) int
+	peak  bool // of several runs the highest, and not the sum
+}{
+	{name: "operations", value: func(r Result) int { return r.Operations }},
+	{name: "revisions", value: func(r Result) int { return r.Verdict.Revisions }},
+	{name: "faults", value: func(r Result) int { return r.faults() }},
+	{name: "kills: collector", value: func(r Result) int { return r.Done["kill -9 of the collector"] }},
+	{name: "API server", value: func(r Result) int { return r.Done["kill -9 of the API server"] + r.Done["stops of the API server"] }},
+	{name: "sink", value: func(r Result) int { return r.Done["kills of the sink"] }},
+	{name: "cuts", value: func(r Result) int { return r.Done["cuts"] }},
+	{name: "compactions", value: func(r Result) int { return r.Done["compactions"] }},
+	{name: "relists", value: func(r Result) int { return r.Relists }},
+	{name: "gaps", value: func(r Result) int {
+		n := 0
+		for _, times := range r.Verdict.Gaps {
+			n += times
+		}
+		return n
+	}},
+	{name: "revisions in gaps", value: func(r Result) int { return r.Verdict.InGaps }},
+	{name: "records", value: func(r Result) int { return r.Verdict.Records }},
+	{name: "duplicates explained", value: func(r Result) int { return r.Verdict.DuplicatesAfterKill + r.Verdict.DuplicatesOfUnknown }},
+	{name: "unexplained", value: func(r Result) int { return len(r.Verdict.Unexplained) }},
+	{name: "lost", value: func(r Result) int { return len(r.Verdict.Lost) }},
+	{name: "objects at the end", value: func(r Result) int { return r.Objects }, peak: true},
+	{name: "until quiet, s", value: func(r Result) int { return int(r.Quiet.Seconds()) }, peak: true},
+	{name: "wall, s", value: func(r Result) int { return int(r.Wall.Seconds()) }},
+	{name: "peak RSS, MB", value: func(r Result) int { return int(r.PeakRSS / 1e6) }, peak: true},
+}
+
+// faults is how many entries of the schedule were carried out.
+func (r Result) faults() int {
+	n := 0
+	for _, w := range weights {
+		n += r.Done[string(w.kind)]
+	}
+	return n
+}
+
+// Table tells of runs, one line each, as Markdown.
+func Table(results []Result) string {
+	var b strings.Builder
+	b.WriteString("| seed |")
+	for _, c := range columns {
+		fmt.Fprintf(&b, " %s |", c.name)
+	}
+	b.WriteString("\n|" + strings.Repeat("---:|", len(columns)+1) + "\n")
+	total := make([]int, len(columns))
+	for _, r := range results {
+		failed := ""
+		if r.Failed {
+			failed = " failed"
+		}
+		fmt.Fprintf(&b, "| %d%s |", r.Seed, failed)
+		for i, c := range columns {
+			n := c.value(r)
+			fmt.Fprintf(&b, " %d |", n)
+			if c.peak {
+				total[i] = max(total[i], n)
+			} else {
+				total[i] += n
+			}
+		}
+		b.WriteString("\n")
+	}
+	b.WriteString("| all |")
+	for _, n := range total {
+		fmt.Fprintf(&b, " %d |", n)
+	}
+	return b.String()
+}

@@ -1,0 +1,512 @@
+package chaos
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/k8swatchlist/k8swatchlistreceiver/test/harness"
+	"github.com/k8swatchlist/k8swatchlistreceiver/tools/controlplane"
+)
+
+const (
+	// quietPatience is how long the collector may take to tell everything once the faults are over: it may pause for
+	// 45 s after it was refused again and again, and find a dead connection after 150 s at the latest.
+	quietPatience = 4 * time.Minute
+	// relistPatience is how long a relist of a resource may take that is seldom changed.
+	relistPatience = 3 * time.Minute
+	startPatience  = 2 * time.Minute
+	progressEvery  = 10 * time.Second
+	eventTTL       = "1m0s" // so that Events expire during the run
+)
+
+// run is one seed's run.
+type run struct {
+	t        *testing.T
+	seed     uint64
+	settings Settings
+
+	cluster *harness.Cluster
+	etcd    *harness.Etcd
+	truths  map[*objects]*harness.Truth
+	proxy   *harness.Proxy
+	sink    *Sink
+	writer  *Writer
+	storage string // the collector's folder
+	config  func(life int) string
+	metrics string // the address
+
+	collector *harness.Collector
+	down      bool // it is, on purpose
+	lives     []Life
+	edits     int
+	faults    int
+	began     time.Time
+	result    *Result
+}
+
+// Result is what one seed's run has come to.
+type Result struct {
+	Seed       uint64
+	Failed     bool
+	Operations int
+	Done       map[string]int // faults and what else was done to the parts
+	Relists    int
+	Resumes    int
+	Pauses     int
+	Duplicates int // that the collector has dropped
+	PeakRSS    int64
+	Wall       time.Duration
+	Quiet      time.Duration // from the end of the faults until everything was told
+	Objects    int
+	Verdict    Verdict
+}
+
+// Run runs one seed: faults for the duration, then the proof. The result is of what was done, also if the test fails.
+func Run(t *testing.T, seed uint64, duration time.Duration, result *Result) {
+	settings, faults := Draw(seed, duration)
+	*result = Result{Seed: seed, Done: map[string]int{}}
+	r := &run{t: t, seed: seed, settings: settings, began: time.Now(), result: result}
+	defer func() {
+		result.Failed = t.Failed()
+		result.Wall = time.Since(r.began)
+	}()
+	t.Logf("seed %d: %s", seed, settings)
+	var schedule strings.Builder
+	for _, f := range faults {
+		fmt.Fprintf(&schedule, "\n  %s", f)
+	}
+	t.Logf("seed %d: %d faults on schedule:%s", seed, len(faults), schedule.String())
+
+	r.setUp()
+	r.writer.Start(t)
+	started := time.Now()
+	for _, f := range faults {
+		r.waitUntil(started.Add(f.At))
+		r.say("%s", strings.TrimSpace(f.String()))
+		r.inflict(f)
+		r.faults++
+		r.result.Done[string(f.Kind)]++
+	}
+	r.waitUntil(started.Add(duration))
+	r.writer.Stop()
+	r.say("faults are over")
+	r.settle()
+}
+
+func (r *run) setUp() {
+	t := r.t
+	r.cluster = harness.StartCluster(t, controlplane.Options{APIServerArgs: []string{"--event-ttl=" + eventTTL}})
+	if _, err := r.cluster.Dynamic.Resource(definitions).Create(t.Context(), definition(), metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	harness.Poll(t, startPatience, "the custom resource to be served", func() string {
+		if _, err := r.cluster.Dynamic.Resource(gadgets).List(t.Context(), metav1.ListOptions{}); err != nil {
+			return err.Error()
+		}
+		return ""
+	})
+	r.etcd = harness.ConnectEtcd(t, r.cluster)
+	r.truths = map[*objects]*harness.Truth{}
+	for _, o := range all {
+		r.truths[o] = r.etcd.Watch(t, o.prefix)
+	}
+	r.writer = NewWriter(r.cluster, r.seed)
+	r.writer.Fill(t)
+
+	r.proxy = harness.StartProxy(t, r.cluster.Address())
+	r.sink = StartSink(t)
+	r.storage = t.TempDir()
+	r.metrics = harness.FreeAddress(t)
+	kubeconfig := r.cluster.KubeconfigVia(t, r.cluster.RESTConfig(), r.proxy.Address())
+	r.config = func(life int) string { return r.configuration(life, kubeconfig) }
+
+	// Killed once while it tells the initial state.
+	r.startCollector()
+	harness.Poll(t, startPatience, "the first records", func() string {
+		r.check()
+		if batches, _ := r.sink.Stored(); batches == 0 {
+			return "none have come"
+		}
+		return ""
+	})
+	r.killCollector()
+	r.startCollector()
+	harness.Poll(t, startPatience, "the initial state of all resources", func() string {
+		r.check()
+		ended := map[string]bool{}
+		for _, batch := range r.sink.Batches() {
+			for _, record := range batch.Records {
+				if record.Event == "k8s.snapshot.end" {
+					ended[record.Resource] = true
+				}
+			}
+		}
+		if len(ended) < len(all) {
+			return fmt.Sprintf("complete are %v", ended)
+		}
+		return ""
+	})
+}
+
+func (r *run) configuration(life int, kubeconfig string) string {
+	var resources strings.Builder
+	for _, o := range all {
+		fmt.Fprintf(&resources, "      - name: %s\n", o.configured)
+	}
+	return fmt.Sprintf(`
+receivers:
+  k8s_watchlist:
+    auth_type: kubeConfig
+    kubeconfig: %q
+    kube_api_qps: 100
+    kube_api_burst: 200
+    storage: file_storage
+    body: %s
+    relist: {interval: %s, rotate_interval: %s}
+    queue: {max_bytes: %d}
+    batch: {max_records: %d}
+    resources:
+%s
+exporters:
+  otlp_grpc:
+    endpoint: %s
+    tls: {insecure: true}
+    compression: none
+    headers: {%s: "%d"}
+    timeout: 10s
+    sending_queue: {enabled: false}
+    retry_on_failure: {enabled: false}
+extensions:
+  file_storage: {directory: %q}
+service:
+  extensions: [file_storage]
+  pipelines:
+    logs: {receivers: [k8s_watchlist], exporters: [otlp_grpc]}
+  telemetry:
+    logs: {disable_stacktrace: true}
+    metrics: %s
+`, kubeconfig, r.settings.Body, r.settings.RelistInterval, r.settings.RotateInterval, r.settings.QueueBytes, r.settings.BatchRecords,
+		resources.String(), r.sink.Address(), lifeHeader, life, r.storage, harness.PullMetrics(r.metrics))
+}
+
+func (r *run) startCollector() {
+	r.lives = append(r.lives, Life{Number: len(r.lives) + 1})
+	r.collector = harness.StartCollector(r.t, r.config(len(r.lives)), "--feature-gates="+harness.ShortRelistGate)
+	r.down = false
+}
+
+func (r *run) killCollector() {
+	r.account()
+	r.collector.Kill(r.t)
+	r.ended(true)
+	r.result.Done["kill -9 of the collector"]++
+}
+
+func (r *run) stopCollector() {
+	r.account()
+	r.collector.Interrupt(r.t)
+	r.ended(false)
+}
+
+func (r *run) ended(killed bool) {
+	life := &r.lives[len(r.lives)-1]
+	life.Ended, life.Killed = time.Now(), killed
+	r.down = true
+}
+
+// account adds what the collector tells of itself to the result, before it ends.
+func (r *run) account() {
+	r.result.PeakRSS = max(r.result.PeakRSS, harness.UsageOf(r.t, r.collector.PID()).PeakResident)
+	told, err := harness.ReadMetrics(r.metrics)
+	if err != nil {
+		return // it has only just begun
+	}
+	r.result.Relists += int(told.Sum("otelcol_k8s_watchlist_relists", "outcome", "complete"))
+	r.result.Resumes += int(told.Sum("otelcol_k8s_watchlist_streams_opened", "kind", "resume"))
+	r.result.Pauses += int(told.Sum("otelcol_k8s_watchlist_paused"))
+	r.result.Duplicates += int(told.Sum("otelcol_k8s_watchlist_duplicates_dropped"))
+	if dropped := told.Sum("otelcol_k8s_watchlist_records_dropped"); dropped > 0 {
+		r.t.Errorf("the collector has dropped %.0f records that were refused for good", dropped)
+	}
+}
+
+// waitUntil lets time pass, and tells from time to time how things stand.
+func (r *run) waitUntil(at time.Time) {
+	for {
+		r.check()
+		wait := time.Until(at)
+		if wait <= 0 {
+			return
+		}
+		select {
+		case <-time.After(min(wait, progressEvery)):
+		case <-r.t.Context().Done():
+			r.t.FailNow()
+		}
+		if wait > progressEvery {
+			r.say("")
+		}
+	}
+}
+
+// check ends the run if something has happened that no fault explains.
+func (r *run) check() {
+	r.t.Helper()
+	if !r.down && !r.collector.Running() {
+		r.t.Fatal("the collector has ended by itself")
+	}
+	if _, _, _, err := r.writer.Counts(); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+func (r *run) say(format string, args ...any) {
+	r.t.Helper()
+	_, operations, failed, _ := r.writer.Counts()
+	batches, records := r.sink.Stored()
+	r.t.Logf("[seed %d %5.1fs] %d operations (%d failed), %d records in %d batches, %d faults, life %d  %s", r.seed,
+		time.Since(r.began).Seconds(), operations, failed, records, batches, r.faults, len(r.lives), fmt.Sprintf(format, args...))
+}
+
+func (r *run) allTruths() []*harness.Truth {
+	var truths []*harness.Truth
+	for _, truth := range r.truths {
+		truths = append(truths, truth)
+	}
+	return truths
+}
+
+func (r *run) compact() {
+	r.etcd.CompactBehind(r.t, r.allTruths()...)
+	r.result.Done["compactions"]++
+}
+
+func (r *run) editDefinition() {
+	r.edits++
+	patch, err := json.Marshal(edit(r.edits))
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	harness.Poll(r.t, startPatience, "the CRD to be edited", func() string {
+		ctx, cancel := context.WithTimeout(r.t.Context(), operationTimeout)
+		defer cancel()
+		_, err := r.cluster.Dynamic.Resource(definitions).Patch(ctx, gadgets.GroupResource().String(), types.MergePatchType, patch, metav1.PatchOptions{})
+		if err != nil {
+			return err.Error()
+		}
+		return ""
+	})
+	r.result.Done["CRD edits"]++
+}
+
+// settle waits until everything is told, and proves that all promises hold.
+func (r *run) settle() {
+	t, over := r.t, time.Now()
+	defer r.tellHistory()
+	r.awaitQuiet("everything to be told")
+	r.result.Quiet = time.Since(over)
+	r.say("all is told %s after the faults", r.result.Quiet.Round(time.Second))
+	r.awaitRelists() // every reader is well again
+	r.awaitQuiet("what was changed meanwhile to be told")
+	_, quiet := r.sink.Stored()
+	r.awaitRelists()
+	before := r.awaitQuiet("what was changed at last to be told")
+
+	r.stopCollector()
+	r.say("the collector has ended, looking at the evidence")
+	r.result.Verdict = r.judge(before, r.list())
+	for _, finding := range append(r.result.Verdict.Findings(), r.foundAfter(quiet)...) {
+		t.Errorf("seed %d: %s", r.seed, finding)
+	}
+	var resources []schema.GroupVersionResource
+	for _, o := range all {
+		resources = append(resources, o.resource)
+	}
+	if found := r.cluster.InventoryDifferences(t, r.storage, before, resources...); len(found) > 0 {
+		t.Errorf("seed %d: %d differences between inventory and LIST, among them: %q", r.seed, len(found), found[:min(len(found), 5)])
+	}
+	counts, operations, failed, _ := r.writer.Counts()
+	t.Logf("seed %d: %d operations: %s; %d failed", r.seed, operations, summarize(counts), failed)
+	t.Logf("seed %d: done to the parts: %s", r.seed, summarize(r.result.Done))
+	r.result.Operations = operations
+}
+
+// tellHistory prints, if the run has failed, all that is known of a few objects that are not as the API server holds them.
+func (r *run) tellHistory() {
+	if !r.t.Failed() {
+		return
+	}
+	const objects = 5
+	told := 0
+	for _, o := range all {
+		name := harness.Name(o.resource)
+		for _, difference := range r.sink.Differences(name, r.cluster.List(r.t, o.resource).State) {
+			if told++; told > objects {
+				return
+			}
+			r.t.Logf("seed %d: %s\n%s", r.seed, difference, r.historyOf(o, difference))
+		}
+	}
+}
+
+// historyOf is what etcd and the sink know of the object whose UID stands in the text.
+func (r *run) historyOf(o *objects, text string) string {
+	var b strings.Builder
+	for _, event := range r.truths[o].All() {
+		if event.UID != "" && strings.Contains(text, event.UID) {
+			fmt.Fprintf(&b, "  etcd: %s@%d %s\n", event.Type, event.Revision, event.Key)
+		}
+	}
+	for _, batch := range r.sink.Batches() {
+		for _, record := range batch.Records {
+			switch {
+			case record.Resource != harness.Name(o.resource):
+			case record.Object == nil:
+				fmt.Fprintf(&b, "  sink, %s, life %d: %s\n", batch.At.Format(clock), batch.Life, record)
+			case strings.Contains(text, record.Object.UID):
+				fmt.Fprintf(&b, "  sink, %s, life %d: %s %s\n", batch.At.Format(clock), batch.Life, record, batch.Doubt)
+			}
+		}
+	}
+	for _, life := range r.lives {
+		fmt.Fprintf(&b, "  life %d ended at %s, killed: %t\n", life.Number, life.Ended.Format(clock), life.Killed)
+	}
+	return b.String()
+}
+
+func (r *run) list() map[schema.GroupVersionResource]harness.Listing {
+	listed := map[schema.GroupVersionResource]harness.Listing{}
+	for _, o := range all {
+		listed[o.resource] = r.cluster.List(r.t, o.resource)
+	}
+	return listed
+}
+
+// awaitQuiet waits until who applies the records believes what the API server holds, of every resource, and returns that.
+func (r *run) awaitQuiet(what string) map[schema.GroupVersionResource]harness.Listing {
+	r.t.Helper()
+	var listed map[schema.GroupVersionResource]harness.Listing
+	told, differ := time.Now(), false
+	harness.Poll(r.t, quietPatience, what, func() string {
+		r.check()
+		if time.Since(told) > progressEvery {
+			told = time.Now()
+			r.say("waiting for %s", what)
+		}
+		if differ { // not to list again and again what cannot have changed
+			r.sink.AwaitStored(r.t.Context(), time.Second)
+		}
+		listed = map[schema.GroupVersionResource]harness.Listing{}
+		for _, o := range all {
+			listed[o.resource] = r.cluster.List(r.t, o.resource)
+			if found := r.sink.Differences(harness.Name(o.resource), listed[o.resource].State); len(found) > 0 {
+				differ = true
+				return fmt.Sprintf("%d differences, among them %q", len(found), found[:min(len(found), 3)])
+			}
+		}
+		return ""
+	})
+	return listed
+}
+
+// awaitRelists waits until a relist of every resource is complete that began after everything was told. A relist waits
+// for the live stream to come past it, which a few changes make it do.
+func (r *run) awaitRelists() {
+	const relists = "otelcol_k8s_watchlist_relists"
+	count := func() (map[*objects]float64, error) {
+		told, err := harness.ReadMetrics(r.metrics)
+		if err != nil {
+			return nil, err
+		}
+		counts := map[*objects]float64{}
+		for _, o := range all {
+			counts[o] = told.Sum(relists, "outcome", "complete", "resource", o.resource.Resource, "group", o.resource.Group)
+		}
+		return counts, nil
+	}
+	var before map[*objects]float64
+	round, told := 0, time.Now()
+	harness.Poll(r.t, relistPatience, "a relist of every resource", func() string {
+		now, err := count()
+		if err != nil {
+			return err.Error()
+		}
+		if before == nil {
+			before = now
+		}
+		var missing []string
+		for _, o := range all {
+			if now[o] < before[o]+2 { // the first of them may have begun before
+				missing = append(missing, o.resource.Resource)
+			}
+		}
+		if len(missing) == 0 {
+			return ""
+		}
+		if time.Since(told) > 2*time.Second {
+			told = time.Now()
+			round++
+			r.writer.Touch(r.t.Context(), round)
+		}
+		return "none yet of " + strings.Join(missing, ", ")
+	})
+}
+
+// judge holds the evidence together: everything up to the first listings must have been told. What is listed by the
+// second ones may have been told or not.
+func (r *run) judge(before, listed map[schema.GroupVersionResource]harness.Listing) Verdict {
+	sum := Verdict{Gaps: map[string]int{}}
+	for _, o := range all {
+		v := Judge(Evidence{
+			Resource: harness.Name(o.resource), Lives: r.lives, Batches: r.sink.Batches(),
+			Events: r.truths[o].Between(r.t, "0", listed[o.resource].ResourceVersion), Until: number(before[o.resource].ResourceVersion),
+			Listed: listed[o.resource].State, Before: before[o.resource].State,
+		})
+		r.t.Logf("seed %d: %-25s %6d revisions, %6d records, %5d in gaps %v, duplicates: %5d after a kill, %4d of unknown batches, %4d reordered after a kill, %4d objects",
+			r.seed, harness.Name(o.resource), v.Revisions, v.Records, v.InGaps, v.Gaps, v.DuplicatesAfterKill, v.DuplicatesOfUnknown, v.ReorderedAfterKill, len(listed[o.resource].State))
+		r.result.Objects += len(listed[o.resource].State)
+		sum.add(v)
+	}
+	return sum
+}
+
+// foundAfter are the records after the first so many that a watch did not tell of.
+func (r *run) foundAfter(quiet int) []string {
+	var found []string
+	n := 0
+	for _, batch := range r.sink.Batches() {
+		for _, record := range batch.Records {
+			if n++; n > quiet && (record.Object == nil || record.Object.Origin != "live") {
+				found = append(found, "after everything was told a relist has found something: "+record.String())
+			}
+		}
+	}
+	return found
+}
+
+func (v *Verdict) add(o Verdict) {
+	v.Revisions += o.Revisions
+	v.Earlier += o.Earlier
+	v.Records += o.Records
+	v.InGaps += o.InGaps
+	v.DuplicatesAfterKill += o.DuplicatesAfterKill
+	v.DuplicatesOfUnknown += o.DuplicatesOfUnknown
+	v.ReorderedAfterKill += o.ReorderedAfterKill
+	v.Initial += o.Initial
+	for reason, n := range o.Gaps {
+		v.Gaps[reason] += n
+	}
+	v.Unexplained = append(v.Unexplained, o.Unexplained...)
+	v.Lost = append(v.Lost, o.Lost...)
+	v.Invented = append(v.Invented, o.Invented...)
+	v.Disorder = append(v.Disorder, o.Disorder...)
+	v.Differences = append(v.Differences, o.Differences...)
+}

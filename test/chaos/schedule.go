@@ -1,0 +1,174 @@
+package chaos
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"time"
+)
+
+// Kind is a kind of fault.
+type Kind string
+
+// Faults that last for a while, and those that are over at once, which may also happen during one that lasts.
+const (
+	CollectorKilled      Kind = "collector killed"              // and started again after the hold
+	CollectorRestarted   Kind = "collector restarted"           // in good order
+	CollectorKilledOften Kind = "collector killed many times"   // each time shortly after its start
+	APIServerKilled      Kind = "API server killed"             // and started again after the hold
+	APIServerStopped     Kind = "API server stopped"            // with SIGTERM, and started again
+	HistoryLost          Kind = "history lost"                  // cut off, etcd compacted and API server restarted meanwhile
+	HistoryLostDown      Kind = "history lost, collector down"  // the same while the collector is down
+	SinkKilled           Kind = "sink killed"                   // and started again after the hold
+	SinkKilledUnanswered Kind = "sink killed before its answer" // it has stored a batch and not said so
+	SinkRefuses          Kind = "sink unavailable"
+	SinkExhausted        Kind = "sink exhausted"
+	SinkBlocks           Kind = "sink blocks"
+	SinkLosesAnswers     Kind = "sink loses answers" // it stores, and says that it does not
+	ConnectionsCut       Kind = "connections cut"    // and refused during the hold
+	ConnectionsReset     Kind = "connections reset"  // whenever the server says something
+	ConnectionsSlow      Kind = "connections slow"
+	ConnectionsHalfOpen  Kind = "connections half open"
+
+	Compacted      Kind = "etcd compacted"
+	DefinitionEdit Kind = "CRD edited"
+	KilledMeantime Kind = "collector killed and started"
+	Nothing        Kind = ""
+)
+
+// Fault is one entry of a schedule.
+type Fault struct {
+	At   time.Duration // since the start of the schedule; it begins later where the one before it is not over
+	Kind Kind
+	Hold time.Duration // for how long it lasts
+	Also Kind          // what happens in the middle of that
+
+	Milliseconds int64 // of latency, where connections are slow
+	Rate         int64 // kilobytes a second, where they are
+	Times        int   // where something happens many times
+}
+
+func (f Fault) String() string {
+	s := fmt.Sprintf("%7.1fs %s", f.At.Seconds(), f.Kind)
+	if f.Hold > 0 {
+		s += fmt.Sprintf(" for %.1fs", f.Hold.Seconds())
+	}
+	if f.Rate > 0 {
+		s += fmt.Sprintf(" (%d ms, %d kB/s)", f.Milliseconds, f.Rate)
+	}
+	if f.Times > 0 {
+		s += fmt.Sprintf(" (%d times)", f.Times)
+	}
+	if f.Also != Nothing {
+		s += ", with " + string(f.Also)
+	}
+	return s
+}
+
+// Settings of the collector that a seed decides too.
+type Settings struct {
+	RelistInterval time.Duration
+	RotateInterval time.Duration
+	Body           string
+	QueueBytes     int
+	BatchRecords   int
+}
+
+func (s Settings) String() string {
+	return fmt.Sprintf("relist.interval %s, relist.rotate_interval %s, body %s, queue.max_bytes %d, batch.max_records %d",
+		s.RelistInterval, s.RotateInterval, s.Body, s.QueueBytes, s.BatchRecords)
+}
+
+// weights of the faults; how long each lasts at least and at most, in seconds.
+var weights = []struct {
+	kind        Kind
+	weight      int
+	least, most float64
+}{
+	{CollectorKilled, 12, 0, 4},
+	{CollectorRestarted, 3, 0, 2},
+	{CollectorKilledOften, 3, 0, 0},
+	{APIServerKilled, 5, 0, 3},
+	{APIServerStopped, 2, 0, 1},
+	{HistoryLost, 4, 1, 4},
+	{HistoryLostDown, 4, 0, 2},
+	{SinkKilled, 5, 0, 5},
+	{SinkKilledUnanswered, 5, 0, 4},
+	{SinkRefuses, 4, 2, 10},
+	{SinkExhausted, 3, 2, 8},
+	{SinkBlocks, 4, 4, 18},
+	{SinkLosesAnswers, 4, 1, 4},
+	{ConnectionsCut, 6, 0, 6},
+	{ConnectionsReset, 4, 1, 6},
+	{ConnectionsSlow, 4, 3, 10},
+	{ConnectionsHalfOpen, 4, 5, 60},
+	{Compacted, 5, 0, 0},
+	{DefinitionEdit, 4, 0, 0},
+}
+
+// allows says that something can happen in the middle of a fault of this kind: what is down cannot be killed, nor edited.
+func (k Kind) allows(also Kind) bool {
+	switch k {
+	case CollectorKilled, CollectorRestarted:
+		return also != KilledMeantime
+	case HistoryLostDown:
+		return false
+	case APIServerKilled, APIServerStopped, HistoryLost:
+		return also != DefinitionEdit
+	}
+	return true
+}
+
+// Draw computes the schedule and the settings of a seed. The same seed and duration always give the same.
+func Draw(seed uint64, duration time.Duration) (Settings, []Fault) {
+	random := rand.New(rand.NewPCG(seed, 0xC4A05))
+	between := func(least, most float64) time.Duration {
+		return time.Duration((least+random.Float64()*(most-least))*10) * (time.Second / 10)
+	}
+	settings := Settings{
+		RelistInterval: between(2, 6),
+		RotateInterval: between(3, 15),
+		Body:           []string{"map", "json"}[random.IntN(2)],
+		QueueBytes:     []int{512 << 10, 1 << 20, 4 << 20, 16 << 20}[random.IntN(4)],
+		BatchRecords:   []int{20, 100, 500}[random.IntN(3)],
+	}
+	total := 0
+	for _, w := range weights {
+		total += w.weight
+	}
+	var faults []Fault
+	var deck []int // each kind once, in random order, before what the weights give: no kind is left out
+	for at := between(3, 6); at < duration; {
+		var i int
+		if len(deck) == 0 && len(faults) == 0 {
+			deck = random.Perm(len(weights))
+		}
+		if len(deck) > 0 {
+			i, deck = deck[0], deck[1:]
+		} else {
+			for n := random.IntN(total); n >= weights[i].weight; i++ {
+				n -= weights[i].weight
+			}
+		}
+		w := weights[i]
+		// In a short run no fault may take all the time.
+		f := Fault{At: at, Kind: w.kind, Hold: between(w.least, max(w.least, min(w.most, duration.Seconds()/6)))}
+		switch w.kind {
+		case ConnectionsSlow:
+			f.Milliseconds, f.Rate = 20+random.Int64N(400), 20+random.Int64N(400)
+		case CollectorKilledOften:
+			f.Times = 3 + random.IntN(5)
+		}
+		// Drawn in any case, so that one fault's kind does not move all that follow.
+		also := []Kind{Nothing, Nothing, Compacted, KilledMeantime, KilledMeantime, DefinitionEdit}[random.IntN(6)]
+		if f.Hold > 0 && w.kind.allows(also) {
+			f.Also = also
+		}
+		faults = append(faults, f)
+		rest := between(1, 6)
+		if random.IntN(3) == 0 { // time to catch up
+			rest = between(8, 15)
+		}
+		at += f.Hold + rest
+	}
+	return settings, faults
+}

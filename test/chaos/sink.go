@@ -1,0 +1,284 @@
+package chaos
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"go.opentelemetry.io/collector/pdata/plog/plogotlp"
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/fold"
+	"github.com/k8swatchlist/k8swatchlistreceiver/test/harness"
+)
+
+// Batch is what the sink has stored of one request.
+type Batch struct {
+	At      time.Time
+	Life    int // of the collector that sent it
+	Records []harness.Record
+	// Doubt is why the collector may not know that the batch was stored; "" if there is no doubt that it was told.
+	Doubt string
+}
+
+// Sink is an OTLP/gRPC server for logs. What it has stored stays stored, as on a disk, whether or not its answer came
+// through. It can be killed, which closes its connections in the middle of whatever they are at.
+type Sink struct {
+	plogotlp.UnimplementedGRPCServer
+	address string
+
+	mu        sync.Mutex
+	server    *grpc.Server
+	serving   sync.WaitGroup
+	behaviour behaviour
+	changed   chan struct{} // closed when the behaviour changes
+	batches   []*Batch
+	stored    chan struct{} // closed when the next batch is stored
+	records   int
+	states    map[string]fold.State // by resource: what who applies the records believes
+}
+
+type behaviour int
+
+const (
+	accepting    behaviour = iota
+	unavailable            // refuses for the time being
+	exhausted              // refuses for the time being, as a server does that is short of something
+	blocking               // neither stores nor answers
+	unanswering            // stores, and never answers
+	losingAnswer           // stores, and answers that it could not
+)
+
+// lifeHeader tells the sink which life of the collector a request is from.
+const lifeHeader = "chaos-life"
+
+// StartSink starts a sink that ends with the test.
+func StartSink(t testing.TB) *Sink {
+	t.Helper()
+	s := &Sink{address: harness.FreeAddress(t), changed: make(chan struct{}), stored: make(chan struct{}), states: map[string]fold.State{}}
+	s.Start(t)
+	t.Cleanup(s.Kill)
+	return s
+}
+
+// Address is host:port, and the same after every restart.
+func (s *Sink) Address() string { return s.address }
+
+// Start listens again after Kill.
+func (s *Sink) Start(t testing.TB) {
+	t.Helper()
+	var listener net.Listener
+	harness.Poll(t, 30*time.Second, "the sink's address to be free", func() string {
+		var err error
+		if listener, err = net.Listen("tcp", s.address); err != nil {
+			return err.Error()
+		}
+		return ""
+	})
+	server := grpc.NewServer(grpc.MaxRecvMsgSize(64 << 20))
+	plogotlp.RegisterGRPCServer(server, s)
+	s.mu.Lock()
+	s.server = server
+	s.mu.Unlock()
+	s.serving.Go(func() { _ = server.Serve(listener) }) // it says that it was stopped
+}
+
+// answerFlight is how long an answer may take from the server's hands onto the wire.
+const answerFlight = time.Second
+
+// Kill closes everything at once. Of each life of the collector the batch stored last may have gone unanswered by that,
+// if it was stored a moment ago.
+func (s *Sink) Kill() {
+	s.mu.Lock()
+	server := s.server
+	s.server = nil
+	now := time.Now()
+	last := map[int]*Batch{}
+	for _, batch := range s.batches {
+		last[batch.Life] = batch
+	}
+	for _, batch := range last {
+		if batch.Doubt == "" && now.Sub(batch.At) < answerFlight {
+			batch.Doubt = "the sink was killed as it answered"
+		}
+	}
+	s.mu.Unlock()
+	if server != nil {
+		server.Stop()
+		s.serving.Wait()
+	}
+}
+
+func (s *Sink) behave(b behaviour) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.behaviour = b
+	close(s.changed)
+	s.changed = make(chan struct{})
+}
+
+// AwaitStored waits until one more batch is stored, and says whether one was.
+func (s *Sink) AwaitStored(ctx context.Context, within time.Duration) bool {
+	s.mu.Lock()
+	stored := s.stored
+	s.mu.Unlock()
+	timer := time.NewTimer(within)
+	defer timer.Stop()
+	select {
+	case <-stored:
+		return true
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+	return false
+}
+
+// Export implements plogotlp.GRPCServer.
+func (s *Sink) Export(ctx context.Context, request plogotlp.ExportRequest) (plogotlp.ExportResponse, error) {
+	none := plogotlp.NewExportResponse()
+	behaviour, err := s.admit(ctx)
+	if err != nil {
+		return none, err
+	}
+	var records harness.Records
+	records.Add(request.Logs())
+	batch := &Batch{At: time.Now(), Life: lifeOf(ctx), Records: records.All()}
+	switch behaviour {
+	case unanswering:
+		batch.Doubt = "the sink stored it and was killed before its answer"
+	case losingAnswer:
+		batch.Doubt = "the sink stored it and its answer was lost"
+	}
+	if !s.store(ctx, batch) {
+		return none, status.Error(codes.Unavailable, "the caller has gone")
+	}
+	switch behaviour {
+	case unanswering:
+		<-ctx.Done()
+		return none, ctx.Err()
+	case losingAnswer:
+		return none, status.Error(codes.Unavailable, "the answer is lost")
+	}
+	s.answer(ctx, batch)
+	return none, nil
+}
+
+func lifeOf(ctx context.Context) int {
+	headers, _ := metadata.FromIncomingContext(ctx)
+	if values := headers.Get(lifeHeader); len(values) == 1 {
+		if life, err := strconv.Atoi(values[0]); err == nil {
+			return life
+		}
+	}
+	return 0
+}
+
+// admit returns how the sink behaves to a request that it may store.
+func (s *Sink) admit(ctx context.Context) (behaviour, error) {
+	for {
+		s.mu.Lock()
+		behaviour, changed := s.behaviour, s.changed
+		s.mu.Unlock()
+		switch behaviour {
+		case unavailable:
+			return behaviour, status.Error(codes.Unavailable, "not now")
+		case exhausted:
+			// Without this detail it would be for good. https://opentelemetry.io/docs/specs/otlp/#otlpgrpc-throttling
+			refusal, err := status.New(codes.ResourceExhausted, "full").WithDetails(&errdetails.RetryInfo{RetryDelay: durationpb.New(100 * time.Millisecond)})
+			if err != nil {
+				return behaviour, err
+			}
+			return behaviour, refusal.Err()
+		case blocking:
+			select {
+			case <-changed:
+			case <-ctx.Done():
+				return behaviour, ctx.Err()
+			}
+		default:
+			return behaviour, nil
+		}
+	}
+}
+
+// store keeps a batch, unless who sent it has gone already.
+func (s *Sink) store(ctx context.Context, batch *Batch) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if ctx.Err() != nil {
+		return false
+	}
+	s.batches = append(s.batches, batch)
+	s.records += len(batch.Records)
+	for _, record := range batch.Records {
+		if record.Object != nil {
+			s.apply(record)
+		}
+	}
+	close(s.stored)
+	s.stored = make(chan struct{})
+	return true
+}
+
+func (s *Sink) apply(record harness.Record) {
+	state := s.states[record.Resource]
+	if state == nil {
+		state = fold.State{}
+		s.states[record.Resource] = state
+	}
+	if record.Object.Type == "DELETED" {
+		delete(state, record.Object.UID)
+		return
+	}
+	state[record.Object.UID] = record.Object.ResourceVersion
+}
+
+// answer notes whether the answer that is given now can come through.
+func (s *Sink) answer(ctx context.Context, batch *Batch) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	deadline, ok := ctx.Deadline()
+	switch {
+	case batch.Doubt != "":
+	case ctx.Err() != nil:
+		batch.Doubt = "the caller went before the answer"
+	case s.server == nil:
+		batch.Doubt = "the sink was killed before its answer"
+	case ok && time.Until(deadline) < answerFlight:
+		batch.Doubt = "the answer came as the caller's time was up"
+	}
+}
+
+// Batches are the batches that are stored, in order.
+func (s *Sink) Batches() []*Batch {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.batches[:len(s.batches):len(s.batches)]
+}
+
+// Stored is how many batches and records are stored.
+func (s *Sink) Stored() (batches, records int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.batches), s.records
+}
+
+// Differences says how what the records of a resource make believe differs from what the API server lists.
+func (s *Sink) Differences(resource string, listed fold.State) []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var found []string
+	for _, difference := range s.states[resource].Differences(listed) {
+		found = append(found, fmt.Sprintf("%s: %s", resource, difference))
+	}
+	return found
+}

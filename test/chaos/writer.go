@@ -1,0 +1,257 @@
+package chaos
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"golang.org/x/time/rate"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+
+	"github.com/k8swatchlist/k8swatchlistreceiver/test/harness"
+)
+
+// Writer makes random changes to all resources, several at a time, for as long as it runs. The API server may go and
+// come meanwhile.
+type Writer struct {
+	client dynamic.Interface
+	seed   uint64
+	exists map[*objects][]atomic.Bool // as far as is known, by slot
+
+	cancel  context.CancelFunc
+	running sync.WaitGroup
+
+	mu     sync.Mutex
+	counts map[string]int // operations that the API server has acknowledged
+	failed int            // and those that it has not, for it was down, or the answer got lost
+	fatal  error          // what no fault explains
+}
+
+const (
+	writers          = 6
+	operationRate    = 300 // a second, if the machine can
+	operationTimeout = 15 * time.Second
+	retryPause       = 200 * time.Millisecond // when the API server does not answer
+)
+
+// NewWriter returns a writer that has written nothing yet.
+func NewWriter(c *harness.Cluster, seed uint64) *Writer {
+	w := &Writer{client: c.Dynamic, seed: seed, exists: map[*objects][]atomic.Bool{}, counts: map[string]int{}}
+	for _, o := range all {
+		w.exists[o] = make([]atomic.Bool, o.slots)
+	}
+	return w
+}
+
+// Start begins to write, until Stop or the end of the test.
+func (w *Writer) Start(t testing.TB) {
+	ctx, cancel := context.WithCancel(context.Background())
+	w.cancel = cancel
+	limit := rate.NewLimiter(operationRate, operationRate/4)
+	for worker := range uint64(writers) {
+		random := rand.New(rand.NewPCG(w.seed, worker))
+		w.running.Go(func() {
+			for limit.Wait(ctx) == nil {
+				w.operate(ctx, random, limit)
+			}
+		})
+	}
+	t.Cleanup(w.Stop)
+}
+
+// Stop ends the writing. Nothing is under way any more when it returns.
+func (w *Writer) Stop() {
+	w.cancel()
+	w.running.Wait()
+}
+
+// Counts are the operations that have succeeded, by what they did, and how many have failed.
+func (w *Writer) Counts() (counts map[string]int, total, failed int, fatal error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, n := range w.counts {
+		total += n
+	}
+	return maps.Clone(w.counts), total, w.failed, w.fatal
+}
+
+// operate does one thing of many.
+func (w *Writer) operate(ctx context.Context, random *rand.Rand, limit *rate.Limiter) {
+	o := w.pick(random)
+	slot := random.IntN(o.slots)
+	exists := w.exists[o][slot].Load()
+	switch n := random.IntN(1000); {
+	case n < 3:
+		w.deleteGroup(ctx, o, random.IntN(40))
+	case n < 10 && exists: // as fast as it goes
+		for range 5 + random.IntN(25) {
+			_ = limit.Wait(ctx)
+			w.patch(ctx, o, slot, o.change(random), "")
+		}
+	case !exists:
+		w.create(ctx, o, slot, random)
+	case n < 600:
+		w.patch(ctx, o, slot, o.change(random), "")
+	case n < 800 && o.status != nil:
+		w.patch(ctx, o, slot, o.status(random), "status")
+	case n < 870:
+		w.delete(ctx, o, slot)
+		w.create(ctx, o, slot, random)
+	case n < 950:
+		w.delete(ctx, o, slot)
+	default:
+		w.patch(ctx, o, slot, annotation(random), "")
+	}
+}
+
+func (w *Writer) pick(random *rand.Rand) *objects {
+	total := 0
+	for _, o := range all {
+		total += o.weight
+	}
+	n := random.IntN(total)
+	for _, o := range all {
+		if n < o.weight {
+			return o
+		}
+		n -= o.weight
+	}
+	panic("weights have no end")
+}
+
+func (w *Writer) of(o *objects) dynamic.ResourceInterface {
+	if o.namespaced {
+		return w.client.Resource(o.resource).Namespace(namespace)
+	}
+	return w.client.Resource(o.resource)
+}
+
+func (w *Writer) create(ctx context.Context, o *objects, slot int, random *rand.Rand) {
+	w.do(ctx, "create", func(ctx context.Context) error {
+		_, err := w.of(o).Create(ctx, o.object(slot, random), metav1.CreateOptions{})
+		w.learn(o, slot, err, true)
+		return err
+	})
+}
+
+func (w *Writer) patch(ctx context.Context, o *objects, slot int, patch object, subresource string) {
+	what, subresources := "update", []string(nil)
+	if subresource != "" {
+		what, subresources = subresource, []string{subresource}
+	}
+	body, err := json.Marshal(patch)
+	if err != nil {
+		panic(err) // it is made of strings and numbers
+	}
+	w.do(ctx, what, func(ctx context.Context) error {
+		_, err := w.of(o).Patch(ctx, o.name(slot), types.MergePatchType, body, metav1.PatchOptions{}, subresources...)
+		w.learn(o, slot, err, true)
+		return err
+	})
+}
+
+func (w *Writer) delete(ctx context.Context, o *objects, slot int) {
+	w.do(ctx, "delete", func(ctx context.Context) error {
+		err := w.of(o).Delete(ctx, o.name(slot), deleteNow)
+		w.learn(o, slot, err, false)
+		return err
+	})
+}
+
+func (w *Writer) deleteGroup(ctx context.Context, o *objects, n int) {
+	w.do(ctx, "delete collection", func(ctx context.Context) error {
+		err := w.of(o).DeleteCollection(ctx, deleteNow, metav1.ListOptions{LabelSelector: "group=" + group(n)})
+		if err == nil {
+			for slot := range o.slots {
+				if group(slot) == group(n) {
+					w.exists[o][slot].Store(false)
+				}
+			}
+		}
+		return err
+	})
+}
+
+// learn notes whether the object exists, as the answer to a request tells.
+func (w *Writer) learn(o *objects, slot int, err error, after bool) {
+	switch {
+	case err == nil:
+		w.exists[o][slot].Store(after)
+	case apierrors.IsAlreadyExists(err):
+		w.exists[o][slot].Store(true)
+	case apierrors.IsNotFound(err):
+		w.exists[o][slot].Store(false)
+	}
+}
+
+// do does one thing and counts it. That another worker was faster is no failure; that the API server is away makes it
+// wait for a moment.
+func (w *Writer) do(ctx context.Context, what string, request func(context.Context) error) {
+	limited, cancel := context.WithTimeout(ctx, operationTimeout)
+	err := request(limited)
+	cancel()
+	w.mu.Lock()
+	switch {
+	case err == nil:
+		w.counts[what]++
+	case apierrors.IsNotFound(err), apierrors.IsAlreadyExists(err), apierrors.IsConflict(err), ctx.Err() != nil:
+	default:
+		w.failed++
+		if (apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || apierrors.IsMethodNotSupported(err)) && w.fatal == nil {
+			w.fatal = fmt.Errorf("cannot %s: %w", what, err)
+		}
+	}
+	w.mu.Unlock()
+	if err != nil && apierrors.ReasonForError(err) == metav1.StatusReasonUnknown {
+		select {
+		case <-time.After(retryPause):
+		case <-ctx.Done():
+		}
+	}
+}
+
+// Fill creates about half of all objects.
+func (w *Writer) Fill(t testing.TB) {
+	t.Helper()
+	random := rand.New(rand.NewPCG(w.seed, writers))
+	for _, o := range all {
+		for slot := range min(o.slots, 500) {
+			if random.IntN(2) == 0 {
+				w.create(t.Context(), o, slot, random)
+			}
+		}
+	}
+	if _, _, failed, fatal := w.Counts(); failed > 0 {
+		t.Fatalf("%d objects could not be created: %v", failed, fatal)
+	}
+}
+
+// Touch changes a few objects of every resource, and creates those that are not there.
+func (w *Writer) Touch(ctx context.Context, round int) {
+	random := rand.New(rand.NewPCG(w.seed, uint64(writers+1+round)))
+	for _, o := range all {
+		for slot := range 5 {
+			w.create(ctx, o, slot, random)
+			w.patch(ctx, o, slot, o.change(random), "")
+		}
+	}
+}
+
+func summarize(counts map[string]int) string {
+	var parts []string
+	for _, what := range slices.Sorted(maps.Keys(counts)) {
+		parts = append(parts, fmt.Sprintf("%d %s", counts[what], what))
+	}
+	return strings.Join(parts, ", ")
+}

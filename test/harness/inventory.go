@@ -1,0 +1,100 @@
+package harness
+
+import (
+	"context"
+	"fmt"
+	"sort"
+	"testing"
+
+	"go.opentelemetry.io/collector/component"
+	"go.uber.org/zap"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/checkpoint"
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/fold"
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/redact"
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/watchlist"
+)
+
+// Inventory is what a reader of a resource has left in the storage.
+type Inventory struct {
+	State    fold.State
+	Progress watchlist.Progress
+}
+
+// StoredInventories reads back what the readers of all objects of some resources have left in a folder of the
+// file_storage extension, with that extension and with what a reader itself starts from. The collector must have ended.
+func (c *Cluster) StoredInventories(t testing.TB, folder string, resources ...schema.GroupVersionResource) map[schema.GroupVersionResource]Inventory {
+	t.Helper()
+	extension, closeIt := OpenFileStorage(t, folder)
+	defer closeIt()
+	keeper := checkpoint.NewKeeper(checkpoint.Options{
+		Extension: extension,
+		Receiver:  component.MustNewID("k8s_watchlist"),
+		Report:    func(string, error) {}, // Restore returns what matters
+		Logger:    zap.NewNop(),
+	})
+	defer func() {
+		if err := keeper.Shutdown(context.Background()); err != nil {
+			t.Errorf("cannot close the storage: %v", err)
+		}
+	}()
+
+	system, err := c.Client.CoreV1().Namespaces().Get(t.Context(), metav1.NamespaceSystem, metav1.GetOptions{})
+	if err != nil {
+		t.Fatalf("cannot ask for the UID of the cluster: %v", err)
+	}
+	inventories := map[schema.GroupVersionResource]Inventory{}
+	for _, resource := range resources {
+		inventory := Inventory{State: fold.State{}}
+		reader := &watchlist.Resource{Group: resource.Group, Version: resource.Version, Plural: resource.Resource}
+		inventory.Progress, err = keeper.Restore(t.Context(), string(system.UID), reader, func(id redact.Identity) {
+			inventory.State[id.UID] = id.ResourceVersion
+		})
+		if err != nil {
+			t.Fatalf("cannot read what the reader of %s has stored: %v", resource.Resource, err)
+		}
+		if inventory.Progress.ResourceVersion == "" {
+			t.Errorf("the reader of %s has stored no position", resource.Resource)
+		}
+		inventories[resource] = inventory
+	}
+	return inventories
+}
+
+// InventoryDifferences says how what the readers have left in the storage differs from what the API server holds;
+// nothing if it does not. Objects that go or come by themselves while that is looked at, such as Events that expire, may
+// be as they were in the listing before.
+func (c *Cluster) InventoryDifferences(t testing.TB, folder string, before map[schema.GroupVersionResource]Listing, resources ...schema.GroupVersionResource) []string {
+	t.Helper()
+	var found []string
+	for resource, inventory := range c.StoredInventories(t, folder, resources...) {
+		for _, difference := range DifferencesFromEither(inventory.State, before[resource].State, c.List(t, resource).State) {
+			found = append(found, fmt.Sprintf("inventory of %s: %s", Name(resource), difference))
+		}
+	}
+	sort.Strings(found)
+	return found
+}
+
+// DifferencesFromEither says where a state is neither as one listing says nor as the other.
+func DifferencesFromEither(state, one, other fold.State) []string {
+	if one == nil {
+		one = other
+	}
+	uids := map[string]bool{}
+	for _, known := range []fold.State{state, one, other} {
+		for uid := range known {
+			uids[uid] = true
+		}
+	}
+	var found []string
+	for uid := range uids {
+		if rv := state[uid]; rv != one[uid] && rv != other[uid] {
+			found = append(found, fmt.Sprintf("%s is at %q and listed at %q, then %q", uid, rv, one[uid], other[uid]))
+		}
+	}
+	sort.Strings(found)
+	return found
+}
