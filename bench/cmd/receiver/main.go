@@ -1,0 +1,9 @@
+// Command receiver runs the receiver without a collector around it.
+package main
+
+import (
+	"github.com/k8swatchlist/k8swatchlistreceiver/bench/internal/contender"
+	"github.com/k8swatchlist/k8swatchlistreceiver/bench/internal/library"
+)
+
+func main() { contender.Run(contender.Flags(), library.Run) }

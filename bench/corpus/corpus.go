@@ -1,0 +1,178 @@
+package corpus
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// Objects are the objects of one kind. It is safe for concurrent use.
+type Objects struct {
+	Kind *Kind
+
+	seed      uint64
+	templates []template
+}
+
+// variants is how many objects differ in more than their identity.
+const variants = 64
+
+// New returns the objects of a kind that a seed gives.
+func New(kind *Kind, seed uint64) *Objects {
+	o := &Objects{Kind: kind, seed: seed}
+	for v := range uint64(variants) {
+		o.templates = append(o.templates, newTemplate(kind, kind.make(newSource(seed, v))))
+	}
+	return o
+}
+
+// template is an object in pieces, between which stands what is different in each.
+type template struct {
+	object, partial []piece
+	head            int // bytes that a built-in object does not have in a list
+}
+
+type piece struct {
+	mark byte // N, S, U, V, or 0 for what is the same
+	text string
+}
+
+func newTemplate(kind *Kind, o object) template {
+	full, err := json.Marshal(o)
+	if err != nil {
+		panic(err) // the corpus is not data
+	}
+	var parsed struct {
+		Metadata json.RawMessage `json:"metadata"`
+	}
+	if err := json.Unmarshal(full, &parsed); err != nil {
+		panic(err)
+	}
+	t := template{
+		object:  pieces(string(full)),
+		partial: pieces(`{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":` + string(parsed.Metadata) + "}"),
+	}
+	if !kind.Custom {
+		// The Go types write it so, and a list of them leaves both out.
+		head := fmt.Sprintf(`"kind":%q,"apiVersion":%q,`, kind.Kind, kind.APIVersion())
+		if !strings.HasPrefix(string(full), "{"+head) {
+			panic("the template begins with " + string(full[:80]))
+		}
+		t.head = len(head)
+	}
+	return t
+}
+
+func pieces(text string) []piece {
+	var all []piece
+	for text != "" {
+		at := strings.IndexByte(text, '@')
+		if at < 0 {
+			return append(all, piece{text: text})
+		}
+		all = append(all, piece{text: text[:at]})
+		for _, mark := range []string{nameMark, namespaceMark, uidMark, versionMark} {
+			if strings.HasPrefix(text[at:], mark) {
+				all, text = append(all, piece{mark: markOf(mark)}), text[at+len(mark):]
+				at = -1
+				break
+			}
+		}
+		if at >= 0 { // an ordinary one
+			all, text = append(all, piece{text: "@"}), text[at+1:]
+		}
+	}
+	return all
+}
+
+func markOf(mark string) byte {
+	if mark == namespaceMark {
+		return 'S'
+	}
+	return mark[1] // N, U, V
+}
+
+// Form is what is written of an object.
+type Form int
+
+// Forms.
+const (
+	Full    Form = iota
+	Partial      // PartialObjectMetadata
+	Item         // of a list
+)
+
+// Append appends the object of a number, in a version.
+func (o *Objects) Append(to []byte, number int, version uint64, form Form) []byte {
+	t := &o.templates[number%variants]
+	all := t.object
+	if form == Partial {
+		all = t.partial
+	}
+	for i := range all {
+		switch p := &all[i]; p.mark {
+		case 0:
+			if i == 0 && form == Item {
+				to = append(to, '{')
+				to = append(to, p.text[1+t.head:]...)
+				continue
+			}
+			to = append(to, p.text...)
+		case 'N':
+			to = o.appendName(to, number)
+		case 'S':
+			to = append(to, "team-"...)
+			to = appendPadded(to, uint64(number%97), 2)
+		case 'U':
+			to = o.appendUID(to, number)
+		case 'V':
+			to = appendNumber(to, version)
+		}
+	}
+	return to
+}
+
+func (o *Objects) appendName(to []byte, number int) []byte {
+	to = append(to, o.Kind.Plural...)
+	to = append(to, '-')
+	return appendPadded(to, uint64(number), 7)
+}
+
+// appendUID writes a UUID whose last part is the number.
+func (o *Objects) appendUID(to []byte, number int) []byte {
+	mixed := (uint64(number) + o.seed + 1) * 0x9e3779b97f4a7c15
+	const digits = "0123456789abcdef"
+	put := func(value uint64, n int) {
+		for shift := 4 * (n - 1); shift >= 0; shift -= 4 {
+			to = append(to, digits[value>>shift&15])
+		}
+	}
+	put(mixed>>32, 8)
+	to = append(to, '-')
+	put(mixed>>16, 4)
+	to = append(to, '-', '4')
+	put(mixed>>4, 3)
+	to = append(to, '-', 'a')
+	put(uint64(len(o.Kind.Plural))<<8^uint64(o.Kind.Plural[0]), 3)
+	to = append(to, '-')
+	put(uint64(number), 12)
+	return to
+}
+
+func appendPadded(to []byte, n uint64, width int) []byte {
+	for limit := pow10(width - 1); limit > n && limit > 1; limit /= 10 {
+		to = append(to, '0')
+	}
+	return appendNumber(to, n)
+}
+
+func pow10(n int) uint64 {
+	p := uint64(1)
+	for range n {
+		p *= 10
+	}
+	return p
+}
+
+func appendNumber(to []byte, n uint64) []byte { return strconv.AppendUint(to, n, 10) }

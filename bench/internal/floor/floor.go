@@ -1,0 +1,146 @@
+// Package floor reads what a watch sends, as little as can be done with it: it splits the bytes at newlines and counts
+// them. No client can be faster that reads JSON frames with Go's HTTP client.
+package floor
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"strconv"
+	"sync"
+
+	"github.com/k8swatchlist/k8swatchlistreceiver/bench/internal/contender"
+)
+
+// Run reads the resources until ctx ends.
+func Run(ctx context.Context, o contender.Options) ([]contender.Stamp, error) {
+	client, err := newClient(o)
+	if err != nil {
+		return nil, err
+	}
+	defer client.CloseIdleConnections()
+	readers := make([]reader, len(o.Paths()))
+	var running sync.WaitGroup
+	for i, path := range o.Paths() {
+		readers[i].progress, readers[i].stamp = o.Progress, o.Stamps != ""
+		running.Go(func() { readers[i].err = readers[i].read(ctx, client, o, path) })
+	}
+	running.Wait()
+	var stamps []contender.Stamp
+	for i := range readers {
+		err = errors.Join(err, readers[i].err)
+		stamps = append(stamps, readers[i].stamps...)
+	}
+	return stamps, err
+}
+
+func newClient(o contender.Options) (*http.Client, error) {
+	ca, err := os.ReadFile(o.CA)
+	if err != nil {
+		return nil, err
+	}
+	config := &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: x509.NewCertPool()}
+	config.RootCAs.AppendCertsFromPEM(ca)
+	if o.Certificate != "" {
+		pair, err := tls.LoadX509KeyPair(o.Certificate, o.Key)
+		if err != nil {
+			return nil, err
+		}
+		config.Certificates = []tls.Certificate{pair}
+	}
+	return &http.Client{Transport: &http.Transport{
+		TLSClientConfig: config, ForceAttemptHTTP2: true, DisableCompression: !o.Gzip,
+		// As our receiver has it.
+		HTTP2: &http.HTTP2Config{MaxReceiveBufferPerStream: 512 << 10, MaxReceiveBufferPerConnection: 64 << 20},
+	}}, nil
+}
+
+type reader struct {
+	progress *contender.Progress
+	stamp    bool
+
+	complete bool
+	stamps   []contender.Stamp
+	err      error
+}
+
+func (r *reader) read(ctx context.Context, client *http.Client, o contender.Options, path string) error {
+	const query = "?watch=true&allowWatchBookmarks=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&timeoutSeconds=3600"
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, o.Server+"/"+path+query, nil)
+	if err != nil {
+		return err
+	}
+	req.Header.Set("Accept", "application/json")
+	if o.Metadata {
+		req.Header.Set("Accept", "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1")
+	}
+	res, err := client.Do(req)
+	if err != nil {
+		return unlessEnded(ctx, err)
+	}
+	defer res.Body.Close() //nolint:errcheck // it was only read
+	if res.StatusCode != http.StatusOK {
+		return fmt.Errorf("the server answered %s", res.Status)
+	}
+	return unlessEnded(ctx, r.frames(res.Body))
+}
+
+func unlessEnded(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
+
+func (r *reader) frames(body io.Reader) error {
+	buffer, kept := make([]byte, 64<<10), 0
+	for {
+		if kept == len(buffer) {
+			buffer = append(buffer, make([]byte, len(buffer))...)
+		}
+		n, err := body.Read(buffer[kept:])
+		rest := buffer[:kept+n]
+		for at := bytes.IndexByte(rest[kept:], '\n'); at >= 0; at = bytes.IndexByte(rest, '\n') {
+			r.frame(rest[:kept+at])
+			rest, kept = rest[kept+at+1:], 0
+		}
+		kept = copy(buffer, rest)
+		if err != nil {
+			return err
+		}
+	}
+}
+
+var (
+	bookmark   = []byte(`{"type":"BOOKMARK"`)
+	endsState  = []byte(`"k8s.io/initial-events-end":"true"`)
+	versionKey = []byte(`"resourceVersion":"`)
+)
+
+func (r *reader) frame(line []byte) {
+	switch {
+	case bytes.HasPrefix(line, bookmark):
+		if bytes.Contains(line, endsState) {
+			r.complete = true
+			r.progress.CompleteOne()
+		}
+	case !r.complete:
+		r.progress.Objects.Add(1)
+	default:
+		r.progress.Changes.Add(1)
+		if r.stamp {
+			// The first one is the object's own in what the replay server sends.
+			_, after, _ := bytes.Cut(line, versionKey)
+			digits, _, _ := bytes.Cut(after, []byte{'"'})
+			if version, err := strconv.ParseUint(string(digits), 10, 64); err == nil {
+				r.stamps = append(r.stamps, contender.Stamp{Version: version, At: contender.Now()})
+			}
+		}
+	}
+}

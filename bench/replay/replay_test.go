@@ -1,0 +1,184 @@
+package replay_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/k8swatchlist/k8swatchlistreceiver/bench/corpus"
+	"github.com/k8swatchlist/k8swatchlistreceiver/bench/internal/contender"
+	"github.com/k8swatchlist/k8swatchlistreceiver/bench/internal/floor"
+	"github.com/k8swatchlist/k8swatchlistreceiver/bench/internal/library"
+	"github.com/k8swatchlist/k8swatchlistreceiver/bench/internal/reflection"
+	"github.com/k8swatchlist/k8swatchlistreceiver/bench/replay"
+)
+
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("k8s.io/klog/v2.(*flushDaemon).run.func1"))
+}
+
+const (
+	objects  = 1000
+	changes  = 200
+	patience = time.Minute
+)
+
+var resources = []replay.Serves{
+	{Kind: corpus.Pods8K, Count: objects}, {Kind: corpus.Nodes, Count: 10}, {Kind: corpus.Deployments, Count: 10}, {Kind: corpus.Rollouts, Count: 10},
+}
+
+func start(t *testing.T) (*replay.Server, contender.Options) {
+	t.Helper()
+	s, err := replay.Start(1, resources...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	folder := t.TempDir()
+	o := contender.Options{
+		Server: s.URL(), CA: filepath.Join(folder, "ca.pem"), Kubeconfig: filepath.Join(folder, "kubeconfig"),
+		Resources: "api/v1/pods", Stamps: "kept",
+	}
+	if err := os.WriteFile(o.CA, s.CA(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.WriteKubeconfig(o.Kubeconfig); err != nil {
+		t.Fatal(err)
+	}
+	return s, o
+}
+
+type run func(context.Context, contender.Options) ([]contender.Stamp, error)
+
+// read lets somebody read the initial state of the pods and then the changes, and requires that he has all of both.
+func read(t *testing.T, s *replay.Server, o contender.Options, run run) []contender.Stamp {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	o.Progress = contender.NewProgress(1)
+	reading, stop := context.WithCancel(ctx)
+	defer stop()
+	var stamps []contender.Stamp
+	ended := make(chan error, 1)
+	go func() {
+		var err error
+		stamps, err = run(reading, o)
+		ended <- err
+	}()
+	select {
+	case <-o.Progress.Complete():
+	case err := <-ended:
+		t.Fatalf("he ended before the initial state: %v", err)
+	case <-ctx.Done():
+		t.Fatal("waited in vain for the initial state")
+	}
+	for i := range changes {
+		s.Change(s.Resource("pods"), i)
+	}
+	ticker := time.NewTicker(time.Millisecond)
+	defer ticker.Stop()
+	for o.Progress.Changes.Load() < changes && ctx.Err() == nil {
+		<-ticker.C
+	}
+	stop()
+	if err := <-ended; err != nil {
+		t.Fatal(err)
+	}
+	if n, m := o.Progress.Objects.Load(), o.Progress.Changes.Load(); n != objects || m != changes {
+		t.Errorf("he read %d objects and %d changes, want %d and %d", n, m, objects, changes)
+	}
+	return stamps
+}
+
+// requireEveryChange: each change came, in order, and after it happened.
+func requireEveryChange(t *testing.T, s *replay.Server, stamps []contender.Stamp) {
+	t.Helper()
+	times := s.Times(s.Resource("pods"))
+	last := uint64(0)
+	for _, stamp := range stamps {
+		happened, ok := times[stamp.Version]
+		if !ok || stamp.At < happened || stamp.Version <= last {
+			t.Errorf("version %d came at %s, after %d; it happened at %s", stamp.Version, stamp.At, last, happened)
+		}
+		last = stamp.Version
+	}
+	if len(stamps) != changes {
+		t.Errorf("%d changes came", len(stamps))
+	}
+}
+
+func TestFloorReadsEverything(t *testing.T) {
+	for _, gzip := range []bool{false, true} {
+		s, o := start(t)
+		o.Gzip = gzip
+		requireEveryChange(t, s, read(t, s, o, floor.Run))
+	}
+}
+
+func TestFloorReadsMetadata(t *testing.T) {
+	s, o := start(t)
+	o.Metadata = true
+	requireEveryChange(t, s, read(t, s, o, floor.Run))
+}
+
+func TestReflectorReadsEverything(t *testing.T) {
+	s, o := start(t)
+	o.Gzip = true
+	read(t, s, o, reflection.Run)
+}
+
+func TestReceiverReadsEverything(t *testing.T) {
+	for _, json := range []bool{false, true} {
+		s, o := start(t)
+		o.JSON, o.SmallestBatch = json, json
+		var sink *library.Sink
+		requireEveryChange(t, s, read(t, s, o, func(ctx context.Context, o contender.Options) ([]contender.Stamp, error) {
+			sink = library.NewSink(o.Progress)
+			sink.KeepUIDs()
+			return library.RunInto(ctx, o, sink)
+		}))
+		if n := sink.UIDs(); n != objects {
+			t.Errorf("%d different objects came, want %d", n, objects)
+		}
+	}
+}
+
+func TestDiscovery(t *testing.T) {
+	_, o := start(t)
+	config, err := clientcmd.BuildConfigFromFlags("", o.Kubeconfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, legacy := range []bool{false, true} {
+		client, err := discovery.NewDiscoveryClientForConfig(config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		client.UseLegacyDiscovery = legacy
+		lists, err := client.ServerPreferredResources()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var names []string
+		for _, list := range lists {
+			for _, r := range list.APIResources {
+				names = append(names, r.Name)
+			}
+		}
+		slices.Sort(names)
+		if want := []string{"deployments", "nodes", "pods", "rollouts"}; !slices.Equal(names, want) {
+			t.Errorf("the resources are %v, want %v", names, want)
+		}
+	}
+}
