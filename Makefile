@@ -5,6 +5,7 @@ K8S_VERSION ?= v1.37.2
 RUN_CONFIG  ?= examples/run.yaml
 RUN_FLAGS   ?=
 FUZZ_TIME   ?= 5s
+BENCH_FLAGS ?=
 
 # The chaos run: the first seed, how many, and how long the faults of each last.
 CHAOS_SEED     ?= 1
@@ -25,6 +26,7 @@ RACE := $(if $(filter 1,$(shell $(GO) env CGO_ENABLED)),-race)
 # What the collector is made of: the root module without its tests.
 SOURCES := $(shell find . \( -path ./.git -o -path ./bin -o -path ./tools -o -path ./test -o -path ./bench \) -prune \
 	-o -name '*.go' ! -name '*_test.go' -print)
+BENCH_SOURCES := $(shell find bench -name '*.go' ! -name '*_test.go') bench/go.mod bench/go.sum
 RUN_SOURCES := $(shell find tools/controlplane -name '*.go' ! -name '*_test.go')
 
 # Modules with packages of their own. tools and tools/kubernetes only pin what others wrote.
@@ -41,6 +43,7 @@ help: ## Show this help
 	@echo "  make run RUN_FLAGS='-duration 1m'      end by itself"
 	@echo "  KUBEBUILDER_ASSETS=FOLDER make test    with your own etcd and kube-apiserver"
 	@echo "  make chaos CHAOS_SEED=7 CHAOS_SEEDS=1  one seed of the chaos run again"
+	@echo "  make bench BENCH_FLAGS=-quick          small and short; -help tells of more flags"
 
 .PHONY: build
 build: $(COLLECTOR) ## Build the collector, bin/otelcol-watchlist, with ocb
@@ -59,7 +62,7 @@ run: $(COLLECTOR) bin/tools/run ## Run the collector on the cluster of $KUBECONF
 	exec bin/tools/run -collector $(COLLECTOR) -config $(RUN_CONFIG) -binaries "$$folder" $(RUN_FLAGS)
 
 .PHONY: test
-test: test-unit test-cost test-fuzz test-controlplane test-e2e test-chaos ## Run all tests
+test: test-unit test-cost test-fuzz test-bench test-controlplane test-e2e test-chaos ## Run all tests
 	@echo "all tests passed"
 
 .PHONY: test-unit
@@ -79,6 +82,10 @@ test-fuzz: ## Run each fuzzer for FUZZ_TIME
 		done; \
 	done
 
+.PHONY: test-bench
+test-bench: ## Run the tests of what measures: everybody reads everything from the replay server
+	@cd bench && ../tools/progress.sh "bench tests" $(GO) test $(RACE) -timeout 10m ./...
+
 .PHONY: test-controlplane
 test-controlplane: ## Run the tests of the control plane, against its real binaries
 	@folder=$$($(CONTROL_PLANE)) || exit; cd tools/controlplane && \
@@ -90,6 +97,8 @@ test-e2e: $(COLLECTOR) ## Run the end-to-end tests, against a real control plane
 	KUBEBUILDER_ASSETS=$$folder OTELCOL_BINARY=$(CURDIR)/$(COLLECTOR) \
 	../tools/progress.sh "end-to-end tests" $(GO) test $(RACE) -v -timeout 30m ./e2e/... ./harness/...
 
+# A seed whose first 100 seconds have something of everything.
+test-chaos: CHAOS_SEED = 10
 .PHONY: test-chaos
 test-chaos: $(COLLECTOR) ## Run the chaos run of one seed in about three minutes
 	@folder=$$($(CONTROL_PLANE)) || exit; cd test && \
@@ -109,6 +118,20 @@ measure-memory: $(COLLECTOR) ## Measure what the collector takes to read 20,000 
 	@folder=$$($(CONTROL_PLANE)) || exit; cd test && \
 	KUBEBUILDER_ASSETS=$$folder OTELCOL_BINARY=$(CURDIR)/$(COLLECTOR) MEASURE_MEMORY=1 \
 	../tools/progress.sh "measuring memory" $(GO) test -v -count 1 -timeout 30m -run MeasureMemory ./e2e
+
+# The peer is built from a configuration of its own, so that its old modules do not become ours.
+bin/otelcol-peer: bench/peer-builder.yaml bin/tools/builder
+	@$(PROGRESS) "building the collector with k8sobjects" bin/tools/builder --config bench/peer-builder.yaml
+	@cp bin/otelcol-peer-build/otelcol-peer $@.new && mv $@.new $@
+
+bin/bench/bench: $(BENCH_SOURCES) $(SOURCES)
+	@mkdir -p bin/bench
+	@cd bench && ../tools/progress.sh -q "building what measures" $(GO) build -v -o ../bin/bench/ ./cmd/...
+	@touch $@
+
+.PHONY: bench
+bench: $(COLLECTOR) bin/otelcol-peer bin/bench/bench ## Measure the receiver beside its peers, and write docs/performance-figures.md and docs/img
+	@folder=$$($(CONTROL_PLANE)) || exit; bin/bench/bench -control-plane "$$folder" -docs docs $(BENCH_FLAGS)
 
 .PHONY: lint
 lint: bin/tools/staticcheck bin/tools/mdatagen ## Check the format, vet, staticcheck, and that generated files are fresh

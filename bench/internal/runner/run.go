@@ -1,0 +1,34 @@
+package runner
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// Scenarios are what can be measured, in the order in which it is.
+var Scenarios = []string{"initial", "live", "latency", "idle", "swap", "restart", "inventory", "counts", "real"}
+
+// Run runs the scenarios.
+func (s *Session) Run(ctx context.Context) error {
+	began := time.Now()
+	s.Results.At = began.UTC().Truncate(time.Second)
+	defer func() { s.Results.Took = time.Since(began).Round(time.Second) }()
+	run := map[string]func(context.Context) error{
+		"initial": s.initial, "live": s.live, "latency": s.latency, "idle": s.idle, "swap": s.swap, "restart": s.restart,
+		"inventory": s.inventory, "counts": s.counts, "real": s.real,
+	}
+	for _, scenario := range Scenarios {
+		if !s.wants(scenario) || scenario == "real" && len(s.Real) == 0 {
+			continue
+		}
+		limited, cancel := context.WithTimeout(ctx, 2*patience)
+		err := run[scenario](limited)
+		cancel()
+		if err != nil {
+			return fmt.Errorf("cannot measure %s: %w", scenario, err)
+		}
+		say("%s after the start", time.Since(began).Round(time.Second))
+	}
+	return nil
+}

@@ -1,0 +1,165 @@
+package runner
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"github.com/k8swatchlist/k8swatchlistreceiver/bench/internal/library"
+)
+
+// access is how to reach an API server.
+type access struct {
+	kubeconfig, server, ca, certificate, key string
+}
+
+// setup is what a contender is to do.
+type setup struct {
+	access
+	resources []string // paths
+	gzip      bool
+	metadata  bool   // floor only
+	stamps    string // file
+	otlp      string // address of a sink; "": nowhere
+	batch     string // our receiver's, as YAML
+	relist    string // our receiver's interval, and the peer's
+	storage   string // our receiver's folder
+}
+
+// contenderKind is one of those that are measured.
+type contenderKind struct {
+	name  string
+	start func(s *Session, of setup) (*process, error)
+	// collector: its records are counted by its own metrics, otherwise by what it tells at its end.
+	collector bool
+	// silent: it tells nothing of the objects that exist.
+	silent bool
+}
+
+var (
+	theFloor   = contenderKind{name: "floor: read frames, count", start: small("floor")}
+	reflector  = contenderKind{name: "client-go reflector", start: small("reflector")}
+	ourLibrary = contenderKind{name: "k8s_watchlist, no Collector", start: small("receiver")}
+	oursMap    = contenderKind{name: "k8s_watchlist, body map", start: ours("map"), collector: true}
+	oursJSON   = contenderKind{name: "k8s_watchlist, body json", start: ours("json"), collector: true}
+	peerPull   = contenderKind{name: "k8sobjects, pull", start: peer("pull"), collector: true}
+	peerWatch  = contenderKind{name: "k8sobjects, watch", start: peer("watch"), collector: true, silent: true}
+	toOTLP     = " to OTLP"
+	oursOTLP   = contenderKind{name: oursMap.name + "," + toOTLP, start: oursMap.start, collector: true}
+	peerOTLP   = contenderKind{name: peerPull.name + "," + toOTLP, start: peerPull.start, collector: true}
+)
+
+// small starts one of the small programs.
+func small(program string) func(*Session, setup) (*process, error) {
+	return func(s *Session, of setup) (*process, error) {
+		args := []string{"-kubeconfig", of.kubeconfig, "-server", of.server, "-ca", of.ca, "-certificate", of.certificate, "-key", of.key,
+			"-resources", strings.Join(of.resources, ","), "-stamps", of.stamps,
+			fmt.Sprintf("-gzip=%t", of.gzip), fmt.Sprintf("-metadata=%t", of.metadata), fmt.Sprintf("-smallest-batch=%t", of.batch != "")}
+		if s.Profiles != "" {
+			args = append(args, "-profile", filepath.Join(s.Profiles, program+".pprof"))
+		}
+		return startProcess(exec.Command(s.binary(program), args...), "")
+	}
+}
+
+func ours(body string) func(*Session, setup) (*process, error) {
+	return func(s *Session, of setup) (*process, error) {
+		var names []string
+		for _, path := range of.resources {
+			names = append(names, "{name: "+library.Resource(path)+"}")
+		}
+		receiver := fmt.Sprintf(`
+  k8s_watchlist:
+    auth_type: kubeConfig
+    kubeconfig: %s
+    kube_api_qps: 1000
+    kube_api_burst: 1000
+    compression: %t
+    body: %s
+    resources: [%s]
+`, of.kubeconfig, of.gzip, body, strings.Join(names, ", "))
+		if of.batch != "" {
+			receiver += "    batch: " + of.batch + "\n"
+		}
+		if of.relist != "" {
+			receiver += "    relist: {interval: " + of.relist + ", rotate_interval: 0s}\n"
+		}
+		extensions := ""
+		if of.storage != "" {
+			receiver += "    storage: file_storage\n"
+			extensions = "extensions: {file_storage: {directory: " + of.storage + "}}\n"
+		}
+		return s.startCollector(s.Collector, "k8s_watchlist", receiver, extensions, of)
+	}
+}
+
+func peer(mode string) func(*Session, setup) (*process, error) {
+	return func(s *Session, of setup) (*process, error) {
+		receiver := "\n  k8sobjects:\n    auth_type: kubeConfig\n    objects:\n"
+		for _, path := range of.resources {
+			name, group, _ := strings.Cut(library.Resource(path), ".")
+			receiver += fmt.Sprintf("      - {name: %s, group: %q, mode: %s", name, group, mode)
+			if mode == "pull" {
+				interval := of.relist
+				if interval == "" {
+					interval = "24h"
+				}
+				receiver += ", interval: " + interval
+			}
+			receiver += "}\n"
+		}
+		return s.startCollector(s.Peer, "k8sobjects", receiver, "", of)
+	}
+}
+
+// startCollector starts a Collector with a receiver, as everybody has it but for its own log, which is short.
+func (s *Session) startCollector(binary, name, receiver, extensions string, of setup) (*process, error) {
+	metrics, err := freeAddress()
+	if err != nil {
+		return nil, err
+	}
+	host, port, err := net.SplitHostPort(metrics)
+	if err != nil {
+		return nil, err
+	}
+	exporter, exporters := "nop", "{nop: }"
+	if of.otlp != "" {
+		exporter = "otlp_grpc"
+		exporters = fmt.Sprintf("{%s: {endpoint: %q, tls: {insecure: true}, compression: none, timeout: 120s, sending_queue: {enabled: false}}}", exporter, of.otlp)
+	}
+	service := ""
+	if extensions != "" {
+		service = "  extensions: [file_storage]\n"
+	}
+	config := fmt.Sprintf("receivers:%sexporters: %s\n%sservice:\n%s"+`  pipelines:
+    logs: {receivers: [%s], exporters: [%s]}
+  telemetry:
+    logs: {level: warn}
+    metrics:
+      level: normal
+      readers: [{pull: {exporter: {prometheus: {host: %s, port: %s}}}}]
+`, receiver, exporters, extensions, service, name, exporter, host, port)
+	s.started++ // several may run at once
+	path := filepath.Join(s.folder, fmt.Sprintf("%s-%d.yaml", name, s.started))
+	if err := os.WriteFile(path, []byte(config), 0o600); err != nil {
+		return nil, err
+	}
+	args := []string{"--config=" + path}
+	if binary == s.Collector && of.relist != "" {
+		args = append(args, "--feature-gates=receiver.k8swatchlist.shortRelist")
+	}
+	cmd := exec.Command(binary, args...)
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+of.kubeconfig)
+	return startProcess(cmd, metrics)
+}
+
+func freeAddress() (string, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+	return l.Addr().String(), l.Close()
+}

@@ -1,0 +1,174 @@
+package runner
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// column is one of a table.
+type column struct {
+	key, title, format string
+	spread             bool   // the least and the most too
+	over               string // a contender: how many times its figure
+}
+
+// table is one scenario's.
+type table struct {
+	scenario, title, note string
+	count                 string // title of the column of the numbers of objects or the like; "": it is the same everywhere
+	columns               []column
+}
+
+const floorRatio, peerRatio = "floor: read frames, count", "k8sobjects, pull"
+
+var tables = []table{
+	{scenario: "initial", title: "Initial state", count: "pods of 8 KB", columns: []column{
+		{key: "cpu_s", title: "CPU s", format: "%.2f", spread: true},
+		{key: "cpu_s", title: "× floor", format: "%.1f", over: floorRatio},
+		{key: "cpu_s", title: "× k8sobjects pull", format: "%.2f", over: peerRatio},
+		{key: "cpu_total_s", title: "CPU s with start-up", format: "%.2f"},
+		{key: "peak_mb", title: "peak RSS MB", format: "%.0f", spread: true},
+		{key: "wall_s", title: "wall s", format: "%.2f"},
+		{key: "written_s", title: "of it until the last byte is written", format: "%.2f"},
+		{key: "allocated_mb", title: "allocated MB", format: "%.0f"},
+		{key: "stream_mb", title: "stream MB", format: "%.0f"},
+	}},
+	{scenario: "initial-large", title: "Initial state, large", count: "pods of 8 KB", columns: []column{
+		{key: "cpu_s", title: "CPU s", format: "%.2f"},
+		{key: "cpu_s", title: "× floor", format: "%.1f", over: floorRatio},
+		{key: "cpu_s", title: "× k8sobjects pull", format: "%.2f", over: peerRatio},
+		{key: "peak_mb", title: "peak RSS MB", format: "%.0f"},
+		{key: "peak_mb", title: "× k8sobjects pull", format: "%.3f", over: peerRatio},
+		{key: "wall_s", title: "wall s", format: "%.2f"},
+		{key: "wall_s", title: "× floor", format: "%.2f", over: floorRatio},
+		{key: "allocated_mb", title: "allocated MB", format: "%.0f"},
+	}},
+	{scenario: "live", title: "Live changes, 1,000 a second", columns: []column{
+		{key: "cpu_us_event", title: "CPU µs a change", format: "%.0f", spread: true},
+		{key: "cpu_us_event", title: "× floor", format: "%.1f", over: floorRatio},
+		{key: "cpu_us_event", title: "× k8sobjects watch", format: "%.2f", over: "k8sobjects, watch"},
+		{key: "peak_mb", title: "peak RSS MB", format: "%.0f"},
+	}},
+	{scenario: "latency", title: "Latency of a change, batch timeout 0", count: "changes a second", columns: []column{
+		{key: "p50_ms", title: "p50 ms", format: "%.2f"}, {key: "p99_ms", title: "p99 ms", format: "%.2f"}, {key: "max_ms", title: "max ms", format: "%.1f"},
+	}},
+	{scenario: "idle", title: "Idle, 30 resources", count: "objects", columns: []column{
+		{key: "core_percent", title: "% of a core", format: "%.3f"}, {key: "rss_mb", title: "RSS MB", format: "%.0f"},
+	}},
+	{scenario: "swap", title: "Relist while 200 objects a second change, to OTLP", count: "pods of 8 KB", columns: []column{
+		{key: "cpu_s", title: "CPU s", format: "%.2f"},
+		{key: "rss_rise_mb", title: "peak RSS + MB", format: "%.0f"},
+		{key: "before_mb", title: "peak RSS before MB", format: "%.0f"},
+		{key: "wall_s", title: "wall s", format: "%.2f"},
+		{key: "records", title: "records of what has not changed", format: "%.0f"},
+		{key: "quiet_p99_ms", title: "p99 ms of live changes before", format: "%.1f"},
+		{key: "swap_p99_ms", title: "during", format: "%.1f"},
+	}},
+	{scenario: "restart", title: "Restart with a checkpoint, 500 changes meanwhile", count: "pods of 8 KB", columns: []column{
+		{key: "cpu_s", title: "CPU s with start-up", format: "%.2f", spread: true},
+		{key: "resumed_s", title: "s until the watch goes on", format: "%.2f"},
+		{key: "caught_up_s", title: "s until the last change is told", format: "%.2f"},
+		{key: "peak_mb", title: "peak RSS MB", format: "%.0f"},
+		{key: "records", title: "records", format: "%.0f"},
+	}},
+	{scenario: "inventory", title: "What is kept of each object", count: "objects", columns: []column{
+		{key: "heap_b_object", title: "heap B an object", format: "%.0f"},
+		{key: "rss_b_object", title: "RSS B an object", format: "%.0f"},
+		{key: "heap_mb", title: "heap MB", format: "%.0f"},
+		{key: "rss_mb", title: "RSS MB", format: "%.0f"},
+		{key: "peak_mb", title: "peak RSS MB", format: "%.0f"},
+		{key: "longest_pause_ms", title: "longest GC pause ms", format: "%.2f"},
+	}},
+	{scenario: "counts", title: "Cost against the number of objects", count: "pods of 2 KB", columns: []column{
+		{key: "cpu_s", title: "CPU s", format: "%.2f"},
+		{key: "cpu_s", title: "× floor", format: "%.1f", over: floorRatio},
+		{key: "peak_mb", title: "peak RSS MB", format: "%.0f"},
+		{key: "wall_s", title: "wall s", format: "%.2f"},
+	}},
+	{scenario: "real", title: "What the initial state costs a real kube-apiserver", count: "pods of 8 KB", columns: []column{
+		{key: "server_cpu_s", title: "CPU s of kube-apiserver", format: "%.2f", spread: true},
+		{key: "server_cpu_s", title: "× floor", format: "%.2f", over: floorRatio},
+		{key: "server_peak_mb", title: "its peak RSS MB", format: "%.0f"},
+		{key: "server_rise_mb", title: "above what it had", format: "%.0f"},
+		{key: "cpu_total_s", title: "CPU s of who reads, with start-up", format: "%.2f"},
+		{key: "peak_mb", title: "peak RSS MB of one", format: "%.0f"},
+		{key: "wall_s", title: "wall s, with start-up", format: "%.2f"},
+	}},
+}
+
+// Markdown is the tables of what was measured.
+func (r *Results) Markdown() string {
+	var b strings.Builder
+	m := r.Machine
+	fmt.Fprintf(&b, "<!-- Written by `make bench`; do not edit. -->\n# Figures\n\nMeasured on %s by `make bench%s` in %s, on %d cores of %s with %d GiB, Linux %s, %s, %s. "+
+		"[performance.md](performance.md) says what each figure means. Medians; in brackets the least and the most of several runs.\n",
+		r.At.Format("2006-01-02"), r.Flags, r.Took, m.Cores, m.Processor, m.MemoryGiB, m.Kernel, m.Go, strings.Join(m.Versions, ", "))
+	for _, t := range tables {
+		b.WriteString(t.markdown(r))
+	}
+	return b.String()
+}
+
+func (t *table) markdown(r *Results) string {
+	groups := r.groups(t.scenario)
+	if len(groups) == 0 {
+		return ""
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "\n## %s\n\n", t.title)
+	if t.note != "" {
+		fmt.Fprintf(&b, "%s\n\n", t.note)
+	}
+	head, rule := "|  |", "|---|"
+	if t.count != "" {
+		head, rule = "| "+t.count+" |  |", "|---:|---|"
+	}
+	for _, c := range t.columns {
+		head += " " + c.title + " |"
+		rule += "---:|"
+	}
+	fmt.Fprintf(&b, "%s\n%s\n", head, rule)
+	for _, g := range groups {
+		line := "| " + g.contender + " |"
+		if t.count != "" {
+			line = "| " + thousands(g.objects) + " " + line
+		}
+		for _, c := range t.columns {
+			line += " " + c.cell(g, groups) + " |"
+		}
+		b.WriteString(line + "\n")
+	}
+	return b.String()
+}
+
+func (c *column) cell(g *group, all []*group) string {
+	value, ok := g.median(c.key)
+	if !ok {
+		return ""
+	}
+	if c.over != "" {
+		at := slices.IndexFunc(all, func(o *group) bool { return o.contender == c.over && o.objects == g.objects })
+		if at < 0 {
+			return ""
+		}
+		base, ok := all[at].median(c.key)
+		if !ok || base == 0 {
+			return ""
+		}
+		return fmt.Sprintf(c.format, value/base)
+	}
+	cell := fmt.Sprintf(c.format, value)
+	if values := g.values[c.key]; c.spread && len(values) > 1 {
+		cell += fmt.Sprintf(" ("+c.format+"–"+c.format+")", slices.Min(values), slices.Max(values))
+	}
+	return cell
+}
+
+func thousands(n int) string {
+	text := fmt.Sprint(n)
+	for at := len(text) - 3; at > 0; at -= 3 {
+		text = text[:at] + "," + text[at:]
+	}
+	return text
+}
