@@ -31,7 +31,7 @@ const (
 )
 
 var resources = []replay.Serves{
-	{Kind: corpus.Pods8K, Count: objects}, {Kind: corpus.Nodes, Count: 10}, {Kind: corpus.Deployments, Count: 10}, {Kind: corpus.Rollouts, Count: 10},
+	{Kind: corpus.Pods2K, Count: objects}, {Kind: corpus.Nodes, Count: 10}, {Kind: corpus.Deployments, Count: 10}, {Kind: corpus.Rollouts, Count: 10},
 }
 
 func start(t *testing.T) (*replay.Server, contender.Options) {
