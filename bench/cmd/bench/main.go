@@ -75,9 +75,9 @@ func run(ctx context.Context, o runner.Options, output outputs) error {
 	if err != nil {
 		return err
 	}
-	err = errors.Join(s.Run(ctx), s.Close())
-	if err != nil {
-		return err
+	failed := errors.Join(s.Run(ctx), s.Close())
+	if failed != nil {
+		output.docs = "" // what was measured until then is not all that a page should show
 	}
 	s.Results.Flags = commandLine()
 	tables := s.Results.Markdown()
@@ -88,9 +88,10 @@ func run(ctx context.Context, o runner.Options, output outputs) error {
 		figures, plots = filepath.Join(output.docs, "performance-figures.md"), filepath.Join(output.docs, "img")
 	}
 	if err := os.MkdirAll(plots, 0o755); err != nil { //nolint:gosec // everybody may read it
-		return err
+		return errors.Join(failed, err)
 	}
 	return errors.Join(
+		failed,
 		s.Results.WriteJSON(output.json),
 		os.WriteFile(figures, []byte(tables), 0o644), //nolint:gosec // everybody may read it
 		s.Results.WritePlots(plots),
