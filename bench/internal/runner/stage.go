@@ -120,7 +120,7 @@ func (r *running) initialState(ctx context.Context, st *stage, mark, resources, 
 	}); err != nil {
 		return err
 	}
-	var stalled idle // since when, and at what it had used
+	stalled := idle{since: clock.Now()} // since when, and at what it had used
 	for {
 		var err error
 		if r.idle, err = r.awaitIdle(ctx); err != nil {
