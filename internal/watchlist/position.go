@@ -29,6 +29,12 @@ func (p *position) covers(rv version, key Key) bool {
 	return rv.before(p.rv)
 }
 
+// hasPassed says that everything up to and including rv has been read. Where the position is at rv itself, more
+// events of that version may follow, until it is closed or a later one comes.
+func (p *position) hasPassed(rv version) bool {
+	return p.rv.atLeast(rv) && (p.closed || p.rv != rv)
+}
+
 // advance moves the position to an event that was read. It never moves back: some servers have sent
 // deletions with an old version. https://github.com/kubernetes/kubernetes/issues/63356
 func (p *position) advance(rv version, key Key) {

@@ -100,7 +100,7 @@ func (f *follower) readRelist(ctx context.Context) error {
 		<-f.SnapshotSlots
 		l.holdsSlot = false
 	}
-	if f.position.rv.atLeast(l.marker) {
+	if f.position.hasPassed(l.marker) {
 		return f.finishRelist(ctx)
 	}
 	return nil
@@ -224,6 +224,9 @@ func (f *follower) finishRelist(ctx context.Context) error {
 			if err := f.emitInferredDeletion(ctx, key, l.marker, snapshotEmitPatience); err != nil {
 				return err
 			}
+			if !f.position.hasPassed(l.marker) {
+				f.deletedAhead[key] = l.marker
+			}
 			missed.count(Deleted)
 		}
 	}
@@ -239,7 +242,8 @@ func (f *follower) finishRelist(ctx context.Context) error {
 	f.verified, f.verifiedAt, f.relistObjects = l.marker, f.Now(), false
 	f.scheduleRelist(f.RelistInterval)
 	f.armRelist()
-	if l.endsAtMarker() {
+	if l.endsAtMarker() || !f.position.hasPassed(l.marker) {
+		// From the position on, and not from the snapshot: what lies between may still be had.
 		f.dropSuccessor()
 		f.beginRotate(ctx)
 	} else {
