@@ -178,8 +178,8 @@ func (v *Verdict) takeDuplicate(e Evidence, before, again arrived) {
 	case e.unknown(before, again):
 		v.DuplicatesOfUnknown++
 	default:
-		v.Unexplained = append(v.Unexplained, fmt.Sprintf("%s came at %s in life %d and at %s in life %d%s", again.record,
-			before.batch.At.Format(clock), before.batch.Life, again.batch.At.Format(clock), again.batch.Life, e.ends(before.batch, again.batch)))
+		v.Unexplained = append(v.Unexplained, fmt.Sprintf("%s came at %s in life %d, and %s at %s in life %d%s",
+			before.record, before.batch.At.Format(clock), before.batch.Life, again.record, again.batch.At.Format(clock), again.batch.Life, e.ends(before.batch, again.batch)))
 	}
 }
 

@@ -21,7 +21,7 @@ func StartProxy(t testing.TB, upstream string) *Proxy {
 	server := toxiproxy.NewServer(toxiproxy.NewMetricsContainer(nil), zerolog.Nop())
 	p := &Proxy{server: server, proxy: toxiproxy.NewProxy(server, t.Name(), "127.0.0.1:0", upstream)}
 	p.Restore(t)
-	t.Cleanup(func() { p.Cut() })
+	t.Cleanup(p.Cut)
 	return p
 }
 
