@@ -32,13 +32,7 @@ func TestHalfOpenConnection(t *testing.T) {
 	t.Logf("noticed after %s", time.Since(began).Round(time.Second))
 	s.proxy.Heal(t)
 
-	listed := s.List(t, harness.Pods)
-	collector.Records.AwaitFold(t, "pods", listed.State, catchUp)
-	records := collector.Records.All()
-	objects := harness.Objects(records, "pods")
-	requireOnceAndInOrder(t, objects)
-	requireNothingRecovered(t, records)
-	report(t, "events of etcd were not emitted", harness.NotEmitted(truth.Between(t, from, listed.ResourceVersion), objects))
+	requireEveryEvent(t, s.Cluster, &collector.Records, truth, from)
 }
 
 // TestGoaway: the API server asks its clients to leave a connection, by an HTTP/2 GOAWAY with one answer of fifty, as
@@ -66,14 +60,9 @@ relist: {interval: 100ms, rotate_interval: 100ms}
 	})
 	writer.Write(t, harness.Times(100))
 
-	listed := s.List(t, harness.Pods)
-	collector.Records.AwaitFold(t, "pods", listed.State, catchUp)
+	collector.Records.AwaitFold(t, "pods", s.List(t, harness.Pods).State, catchUp)
 	collector.Interrupt(t)
-	records := collector.Records.All()
-	objects := harness.Objects(records, "pods")
-	requireOnceAndInOrder(t, objects)
-	requireNothingRecovered(t, records)
-	report(t, "events of etcd were not emitted", harness.NotEmitted(truth.Between(t, from, listed.ResourceVersion), objects))
+	requireEveryEvent(t, s.Cluster, &collector.Records, truth, from)
 	t.Logf("%d GOAWAY frames while there were %d changes", goaways(), done.Total())
 	if n := goaways(); n < wanted {
 		t.Errorf("%d GOAWAY frames came, want at least %d", n, wanted)

@@ -39,13 +39,7 @@ batch: {max_bytes: 16384}
 	writer.Write(t, harness.Times(100))
 	next.Accept()
 
-	listed := s.List(t, harness.Pods)
-	r.Records.AwaitFold(t, "pods", listed.State, catchUp)
-	records := r.Records.All()
-	objects := harness.Objects(records, "pods")
-	requireOnceAndInOrder(t, objects)
-	requireNothingRecovered(t, records) // for the server still had the history
-	report(t, "events of etcd were not emitted", harness.NotEmitted(truth.Between(t, from, listed.ResourceVersion), objects))
+	requireEveryEvent(t, s.Cluster, &r.Records, truth, from)
 	if paused == 0 {
 		t.Error("the queue was never full")
 	}

@@ -122,13 +122,7 @@ func (r *rotation) refuse(t *testing.T) {
 // requireComplete: everything came, once, in order and live, for the API server still had the history.
 func (r *rotation) requireComplete(t *testing.T) {
 	t.Helper()
-	listed := r.cluster.List(t, harness.Pods)
-	r.receiver.Records.AwaitFold(t, "pods", listed.State, catchUp)
-	records := r.receiver.Records.All()
-	objects := harness.Objects(records, "pods")
-	requireOnceAndInOrder(t, objects)
-	requireNothingRecovered(t, records)
-	report(t, "events of etcd were not emitted", harness.NotEmitted(r.truth.Between(t, r.from, listed.ResourceVersion), objects))
+	requireEveryEvent(t, r.cluster, &r.receiver.Records, r.truth, r.from)
 	if again := r.receiver.Log.Lines(zapcore.InfoLevel, "reading resource again"); len(again) != 1 {
 		t.Errorf("%d lines say that all is well again, want one: %q", len(again), again)
 	}

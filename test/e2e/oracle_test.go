@@ -38,3 +38,16 @@ func report(t *testing.T, what string, found []string) {
 		t.Errorf("%d %s, among them: %q", len(found), what, found[:min(len(found), 5)])
 	}
 }
+
+// requireEveryEvent waits until the pods are as the API server lists them, and requires that every change since a
+// version was told of live, once and in order, for the server still had the history.
+func requireEveryEvent(t *testing.T, c *harness.Cluster, told *harness.Records, truth *harness.Truth, from string) {
+	t.Helper()
+	listed := c.List(t, harness.Pods)
+	told.AwaitFold(t, "pods", listed.State, catchUp)
+	records := told.All()
+	objects := harness.Objects(records, "pods")
+	requireOnceAndInOrder(t, objects)
+	requireNothingRecovered(t, records)
+	report(t, "events of etcd were not emitted", harness.NotEmitted(truth.Between(t, from, listed.ResourceVersion), objects))
+}

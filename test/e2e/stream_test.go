@@ -28,7 +28,7 @@ func TestConnectionCutMidFrame(t *testing.T) {
 		return r.Opened(t, "resume") >= cuts || time.Now().After(deadline)
 	})
 	s.proxy.Heal(t)
-	requireEveryEvent(t, s, r, truth, from)
+	requireEveryEvent(t, s.Cluster, &r.Records, truth, from)
 	t.Logf("%d changes over %d connections", done.Total(), r.Opened(t, "resume"))
 	if n := r.Opened(t, "resume"); n < cuts {
 		t.Errorf("the stream was resumed %d times, want at least %d", n, cuts)
@@ -128,7 +128,7 @@ func TestRecreatedUnderTheSameName(t *testing.T) {
 		s.DeletePods(t, "phoenix", 1)
 	}
 	s.CreatePods(t, "phoenix", 1, harness.SmallPod)
-	requireEveryEvent(t, s, r, truth, from)
+	requireEveryEvent(t, s.Cluster, &r.Records, truth, from)
 	uids := map[string]bool{}
 	for _, record := range harness.Objects(r.Records.All(), "pods") {
 		uids[record.UID] = true
@@ -136,17 +136,4 @@ func TestRecreatedUnderTheSameName(t *testing.T) {
 	if len(uids) != lives+1 {
 		t.Errorf("%d objects were told of, want %d", len(uids), lives+1)
 	}
-}
-
-// requireEveryEvent waits until the pods are as the API server lists them, and requires that every change since a
-// version was told of live, once and in order.
-func requireEveryEvent(t *testing.T, s *site, r *harness.Receiver, truth *harness.Truth, from string) {
-	t.Helper()
-	listed := s.List(t, harness.Pods)
-	r.Records.AwaitFold(t, "pods", listed.State, catchUp)
-	records := r.Records.All()
-	objects := harness.Objects(records, "pods")
-	requireOnceAndInOrder(t, objects)
-	requireNothingRecovered(t, records)
-	report(t, "events of etcd were not emitted", harness.NotEmitted(truth.Between(t, from, listed.ResourceVersion), objects))
 }
