@@ -28,15 +28,6 @@ func BenchmarkSkip(b *testing.B) {
 				}
 			}
 		})
-		b.Run(name+"/string", func(b *testing.B) {
-			text := string(data)
-			b.SetBytes(int64(len(data)))
-			for b.Loop() {
-				if _, err := Skip(text, 0, 0); err != nil {
-					b.Fatal(err)
-				}
-			}
-		})
 		b.Run(name+"/encoding-json-valid", func(b *testing.B) {
 			b.SetBytes(int64(len(data)))
 			for b.Loop() {

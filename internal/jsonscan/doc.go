@@ -6,9 +6,6 @@
 // the start of the text.
 package jsonscan
 
-// Text is what can be scanned.
-type Text interface{ []byte | string }
-
 // MaxDepth is how deep arrays and objects may be nested; it is the limit of encoding/json, and so of the
 // API server.
 const MaxDepth = 10_000

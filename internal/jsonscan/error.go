@@ -38,4 +38,4 @@ func fail(length, i int, what error) error {
 }
 
 // Unexpected is the error for a character at s[i] that cannot stand there.
-func Unexpected[T Text](s T, i int) error { return fail(len(s), i, ErrSyntax) }
+func Unexpected(s []byte, i int) error { return fail(len(s), i, ErrSyntax) }

@@ -1,7 +1,7 @@
 package jsonscan
 
 // Literal returns the offset past the true, false or null that starts at s[i].
-func Literal[T Text](s T, i int) (end int, err error) {
+func Literal(s []byte, i int) (end int, err error) {
 	word := ""
 	if i < len(s) {
 		switch s[i] {

@@ -2,7 +2,7 @@ package jsonscan
 
 // Number returns the offset past the number that starts at s[i], and whether it is written as an
 // integer: without fraction and exponent.
-func Number[T Text](s T, i int) (end int, integer bool, err error) {
+func Number(s []byte, i int) (end int, integer bool, err error) {
 	if i < len(s) && s[i] == '-' {
 		i++
 	}
@@ -26,7 +26,7 @@ func Number[T Text](s T, i int) (end int, integer bool, err error) {
 }
 
 // digits passes one digit or more.
-func digits[T Text](s T, i int) (int, error) {
+func digits(s []byte, i int) (int, error) {
 	start := i
 	for i < len(s) && s[i]-'0' <= 9 {
 		i++
@@ -37,7 +37,7 @@ func digits[T Text](s T, i int) (int, error) {
 	return i, nil
 }
 
-func exponent[T Text](s T, i int) (int, error) {
+func exponent(s []byte, i int) (int, error) {
 	if i < len(s) && (s[i] == '+' || s[i] == '-') {
 		i++
 	}

@@ -1,10 +1,8 @@
 package jsonscan
 
-import "math/bits"
-
 // Skip returns the offset past the value that starts at s[i], which lies inside depth arrays and
 // objects. White space before the value is passed too.
-func Skip[T Text](s T, i, depth int) (end int, err error) {
+func Skip(s []byte, i, depth int) (end int, err error) {
 	// What is open is one bit each, the innermost lowest: 1 for an object, 0 for an array.
 	var open uint64
 	n := 0
@@ -15,7 +13,11 @@ func Skip[T Text](s T, i, depth int) (end int, err error) {
 		}
 		switch c := s[i]; c {
 		case '"':
-			i, _, err = String(s, i)
+			if i = Plain(s, i+1); i < len(s) && s[i] == '"' {
+				i++
+				break
+			}
+			i, _, err = StringFrom(s, i)
 		case '{', '[':
 			if n == 64 { // no bit left: the rest of the depth is another call's
 				i, err = Skip(s, i, depth+n)
@@ -75,19 +77,11 @@ func Skip[T Text](s T, i, depth int) (end int, err error) {
 }
 
 // skipKey passes the key of a member that starts at s[i], and its colon.
-func skipKey[T Text](s T, i int) (end int, err error) {
+func skipKey(s []byte, i int) (end int, err error) {
 	if i < len(s) && s[i] == '"' {
-		// As nearly all are: plain, with the colon next to it.
-		for j := i + 1; j+9 <= len(s); j += 8 {
-			m := special(load64(s, j))
-			if m == 0 {
-				continue
-			}
-			j += bits.TrailingZeros64(m) >> 3
-			if s[j] == '"' && s[j+1] == ':' {
-				return j + 2, nil
-			}
-			break
+		end = Plain(s, i+1)
+		if end+1 < len(s) && s[end] == '"' && s[end+1] == ':' { // as nearly all are
+			return end + 2, nil
 		}
 	}
 	_, _, end, err = Key(s, i)
@@ -95,7 +89,7 @@ func skipKey[T Text](s T, i int) (end int, err error) {
 }
 
 // Valid says whether s is one JSON value and nothing else.
-func Valid[T Text](s T) bool {
+func Valid(s []byte) bool {
 	i, err := Skip(s, 0, 0)
 	return err == nil && Space(s, i) == len(s)
 }

@@ -1,6 +1,9 @@
 package jsonscan
 
-import "math/bits"
+import (
+	"encoding/binary"
+	"math/bits"
+)
 
 // Content says what a string holds beyond plain ASCII that stands for itself.
 type Content uint8
@@ -8,8 +11,6 @@ type Content uint8
 const (
 	Escaped  Content = 1 << iota // backslash escapes
 	NonASCII                     // bytes beyond ASCII; they may or may not be valid UTF-8
-
-	Plain Content = 0
 )
 
 // Eight bytes are looked at together, one in each lane of a word.
@@ -31,37 +32,34 @@ func terminators(w uint64) uint64 {
 	return ((w ^ 0x02*lanes) - 0x21*lanes) | ((w ^ '\\'*lanes) - lanes)
 }
 
-func load64[T Text](s T, i int) uint64 {
-	b := s[i : i+8]
-	return uint64(b[0]) | uint64(b[1])<<8 | uint64(b[2])<<16 | uint64(b[3])<<24 |
-		uint64(b[4])<<32 | uint64(b[5])<<40 | uint64(b[6])<<48 | uint64(b[7])<<56
-}
-
 // String returns the offset past the closing quote of the string that is opened at s[i], and what it
 // holds.
-func String[T Text](s T, i int) (end int, c Content, err error) {
-	i++
+func String(s []byte, i int) (end int, c Content, err error) {
+	i = Plain(s, i+1)
+	if i < len(s) && s[i] == '"' {
+		return i + 1, 0, nil
+	}
+	return StringFrom(s, i)
+}
+
+// StringFrom is String for a string that is plain from its start to before s[i].
+func StringFrom(s []byte, i int) (end int, c Content, err error) {
 	for {
 		if i+8 > len(s) {
 			return stringTail(s, i, c)
 		}
-		m := special(load64(s, i))
-		if m == 0 {
-			i += 8
-			continue
-		}
-		i += bits.TrailingZeros64(m) >> 3
 		if s[i] == '"' {
 			return i + 1, c, nil
 		}
 		if i, c, err = unusual(s, i, c); err != nil {
 			return i, c, err
 		}
+		i = Plain(s, i)
 	}
 }
 
-// stringTail is String near the end of the text, where a word would reach beyond it.
-func stringTail[T Text](s T, i int, c Content) (int, Content, error) {
+// stringTail is StringFrom near the end of the text, where a word would reach beyond it.
+func stringTail(s []byte, i int, c Content) (int, Content, error) {
 	var err error
 	for i < len(s) {
 		switch b := s[i]; {
@@ -79,7 +77,7 @@ func stringTail[T Text](s T, i int, c Content) (int, Content, error) {
 }
 
 // unusual passes what cannot simply be stepped over inside a string.
-func unusual[T Text](s T, i int, c Content) (int, Content, error) {
+func unusual(s []byte, i int, c Content) (int, Content, error) {
 	switch b := s[i]; {
 	case b == '\\':
 		end, err := escape(s, i)
@@ -93,9 +91,9 @@ func unusual[T Text](s T, i int, c Content) (int, Content, error) {
 
 // nonASCII returns the offset of the next byte that may end a string or must be looked at. Text of other
 // scripts has few ASCII bytes, so it does not stop at those.
-func nonASCII[T Text](s T, i int) int {
+func nonASCII(s []byte, i int) int {
 	for i+8 <= len(s) {
-		w := load64(s, i)
+		w := binary.LittleEndian.Uint64(s[i : i+8])
 		if m := terminators(w) &^ w & highBits; m != 0 {
 			return i + bits.TrailingZeros64(m)>>3
 		}
@@ -107,7 +105,7 @@ func nonASCII[T Text](s T, i int) int {
 	return i
 }
 
-func escape[T Text](s T, i int) (int, error) {
+func escape(s []byte, i int) (int, error) {
 	if i+1 >= len(s) {
 		return i, fail(len(s), len(s), ErrEscape)
 	}

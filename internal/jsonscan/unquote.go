@@ -1,24 +1,33 @@
 package jsonscan
 
 import (
+	"encoding/binary"
+	"math/bits"
+	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
 )
 
 // Unquote returns what the inside of a string (without its quotes, and accepted by [String]) stands for.
 // Like encoding/json it puts U+FFFD in the place of each byte that is not UTF-8 and of each lone surrogate.
-func Unquote[T Text](s T) string {
-	return string(AppendUnquoted(make([]byte, 0, len(s)), s))
-}
-
-// AppendUnquoted appends to dst what [Unquote] returns.
-func AppendUnquoted[T Text](dst []byte, s T) []byte {
+func Unquote(s []byte) string {
+	var out strings.Builder
+	out.Grow(len(s))
 	plain := 0 // start of what stands for itself
 	for i := 0; i < len(s); {
+		if i+8 <= len(s) {
+			m := special(binary.LittleEndian.Uint64(s[i : i+8]))
+			if m == 0 {
+				i += 8
+				continue
+			}
+			i += bits.TrailingZeros64(m) >> 3
+		}
 		switch b := s[i]; {
 		case b == '\\':
 			r, n := unescape(s, i)
-			dst = utf8.AppendRune(append(dst, s[plain:i]...), r)
+			out.Write(s[plain:i])
+			out.WriteRune(r)
 			i += n
 			plain = i
 		case b < utf8.RuneSelf:
@@ -26,19 +35,21 @@ func AppendUnquoted[T Text](dst []byte, s T) []byte {
 		default:
 			n := runeLen(s, i)
 			if n == 0 {
-				dst = utf8.AppendRune(append(dst, s[plain:i]...), utf8.RuneError)
+				out.Write(s[plain:i])
+				out.WriteRune(utf8.RuneError)
 				i++
 				plain = i
 			}
 			i += n
 		}
 	}
-	return append(dst, s[plain:]...)
+	out.Write(s[plain:])
+	return out.String()
 }
 
 // Repaired returns the inside of a string with U+FFFD in the place of each byte that is not UTF-8, and
 // its escapes as they are. It returns "" and false where there is nothing to repair.
-func Repaired[T Text](s T) (string, bool) {
+func Repaired(s []byte) (string, bool) {
 	var out []byte
 	plain := 0
 	for i := 0; i < len(s); {
@@ -57,12 +68,11 @@ func Repaired[T Text](s T) (string, bool) {
 }
 
 // runeLen returns the length of the UTF-8 sequence at s[i], and 0 where there is none.
-func runeLen[T Text](s T, i int) int {
+func runeLen(s []byte, i int) int {
 	if s[i] < utf8.RuneSelf {
 		return 1
 	}
-	var sequence [utf8.UTFMax]byte
-	r, n := utf8.DecodeRune(sequence[:copy(sequence[:], s[i:])])
+	r, n := utf8.DecodeRune(s[i:])
 	if r == utf8.RuneError && n <= 1 {
 		return 0
 	}
@@ -70,7 +80,7 @@ func runeLen[T Text](s T, i int) int {
 }
 
 // unescape returns the character that the escape at s[i] stands for, and its length.
-func unescape[T Text](s T, i int) (rune, int) {
+func unescape(s []byte, i int) (rune, int) {
 	switch s[i+1] {
 	case 'b':
 		return '\b', 2
@@ -90,7 +100,7 @@ func unescape[T Text](s T, i int) (rune, int) {
 }
 
 // unescapeUnicode reads one \uXXXX, or two of them that are a surrogate pair.
-func unescapeUnicode[T Text](s T, i int) (rune, int) {
+func unescapeUnicode(s []byte, i int) (rune, int) {
 	r := hex4(s, i)
 	if !utf16.IsSurrogate(r) {
 		return r, 6
@@ -102,7 +112,7 @@ func unescapeUnicode[T Text](s T, i int) (rune, int) {
 }
 
 // hex4 returns the number in the \uXXXX at s[i], or -1 where there is none.
-func hex4[T Text](s T, i int) rune {
+func hex4(s []byte, i int) rune {
 	if i+6 > len(s) || s[i] != '\\' || s[i+1] != 'u' {
 		return -1
 	}

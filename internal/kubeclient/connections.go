@@ -118,7 +118,7 @@ func (c *connections) newTransport() (*http.Transport, error) {
 		TLSHandshakeTimeout: 10 * time.Second,
 		TLSClientConfig:     tlsConfig,
 		MaxIdleConnsPerHost: 25,
-		DialContext:         connrotation.NewDialerWithTracker(dial, c.tracker).DialContext,
+		DialContext:         readingAhead(connrotation.NewDialerWithTracker(dial, c.tracker).DialContext),
 		DisableCompression:  tc.DisableCompression,
 		HTTP2: &http.HTTP2Config{
 			MaxReceiveBufferPerStream:     receiveBufferPerStream,

@@ -156,7 +156,7 @@ func TestDecodeOfHostileObjectsIsLinear(t *testing.T) {
 		start := time.Now()
 		obj := decode(t, pods, data)
 		assert.Less(t, time.Since(start), 5*time.Second, name)
-		assert.True(t, jsonscan.Valid(obj.JSON), name)
+		assert.True(t, jsonscan.Valid([]byte(obj.JSON)), name)
 	}
 }
 

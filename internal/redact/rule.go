@@ -62,7 +62,7 @@ func (in *interior) named(members ...member) *interior {
 			continue
 		}
 		position[m.key] = len(in.members)
-		slot := &in.slots[slotOf(m.key)]
+		slot := &in.slots[slotOf([]byte(m.key), 0, len(m.key))]
 		in.members = append(in.members, member{key: m.key, rule: m.rule, next: *slot})
 		*slot = uint8(len(in.members))
 	}
@@ -75,9 +75,10 @@ func (in *interior) with(members ...member) *interior {
 	return derived.named(append(append([]member(nil), in.members...), members...)...)
 }
 
-// slotOf spreads keys over the slots, so that most keys that have no rule meet an empty one.
-func slotOf[T []byte | string](key T) uint8 {
-	return (key[0] + key[len(key)-1]<<2 + uint8(len(key))*5) & 63
+// slotOf spreads the keys data[from:to] over the slots, so that most keys that have no rule meet an empty one. An empty
+// key goes by the bytes around it.
+func slotOf(data []byte, from, to int) uint8 {
+	return (data[from] + data[to-1]<<2 + uint8(to-from)*5) & 63
 }
 
 // rule returns the rule for the member with this key.
@@ -85,11 +86,7 @@ func (in *interior) rule(key []byte) *rule {
 	if len(key) == 0 {
 		return in.others
 	}
-	slot := in.slots[slotOf(key)]
-	if slot == 0 {
-		return in.others
-	}
-	return in.search(slot, key)
+	return in.search(in.slots[slotOf(key, 0, len(key))], key)
 }
 
 func (in *interior) search(slot uint8, key []byte) *rule {

@@ -27,11 +27,7 @@ type span struct{ from, to int }
 func (w *walk) value(i int, in *interior, depth int) (end int, err error) {
 	switch w.data[i] {
 	case '"':
-		end, content, err := jsonscan.String(w.data, i)
-		if err == nil && content&jsonscan.NonASCII != 0 {
-			w.repair(i, end)
-		}
-		return end, err
+		return w.stringValue(i)
 	case '{':
 		return w.object(i, in, depth)
 	case '[':
@@ -44,12 +40,29 @@ func (w *walk) value(i int, in *interior, depth int) (end int, err error) {
 	}
 }
 
+// stringValue passes the string at data[i], which is kept.
+func (w *walk) stringValue(i int) (end int, err error) {
+	end = jsonscan.Plain(w.data, i+1)
+	if end < len(w.data) && w.data[end] == '"' {
+		return end + 1, nil
+	}
+	end, content, err := jsonscan.StringFrom(w.data, end)
+	if err == nil && content&jsonscan.NonASCII != 0 {
+		w.repair(i, end)
+	}
+	return end, err
+}
+
 // part passes the value at data[i] by its rule, and returns what has become of it.
 func (w *walk) part(i int, r *rule, depth int) (end int, v verdict, err error) {
 	v = r.do[shapeOf[w.data[i]]]
 	switch v {
 	case keep, glean:
-		end, err = w.value(i, r.in, depth)
+		if w.data[i] == '"' { // as most are
+			end, err = w.stringValue(i)
+		} else {
+			end, err = w.value(i, r.in, depth)
+		}
 	case mask:
 		end, err = jsonscan.Skip(w.data, i, depth)
 		w.edits.add(i, end, maskedJSON)
@@ -77,14 +90,23 @@ func (w *walk) object(i int, in *interior, depth int) (end int, err error) {
 	}
 	for {
 		key := i
-		keyEnd, content, value, err := jsonscan.Key(data, key)
-		if err != nil {
-			return value, err
+		// As nearly all keys are: plain, with the colon and the value next to it.
+		quote := jsonscan.Plain(data, key+1)
+		keyEnd, value, content := quote+1, quote+2, jsonscan.Content(0)
+		if value >= len(data) || data[key] != '"' || data[quote] != '"' || data[keyEnd] != ':' || data[value] <= ' ' {
+			if keyEnd, content, value, err = jsonscan.Key(data, key); err != nil {
+				return value, err
+			}
 		}
 		if value >= len(data) {
 			return value, jsonscan.Unexpected(data, value)
 		}
-		r := in.rule(unquotedKey(data[key+1:keyEnd-1], content))
+		r := in.others
+		if content&jsonscan.Escaped != 0 {
+			r = in.rule([]byte(jsonscan.Unquote(data[key+1 : keyEnd-1])))
+		} else if slot := in.slots[slotOf(data, key+1, keyEnd-1)]; slot != 0 {
+			r = in.search(slot, data[key+1:keyEnd-1])
+		}
 		if r.note != nothing {
 			r = w.inContext(r, isSecret, value)
 		}
@@ -108,6 +130,10 @@ func (w *walk) object(i int, in *interior, depth int) (end int, err error) {
 			isSecret = w.note(r.note, value, end) || isSecret
 		}
 
+		if end+1 < len(data) && data[end] == ',' && data[end+1] > ' ' { // as nearly always, and quicker than Next
+			i = end + 1
+			continue
+		}
 		next, more, err := jsonscan.Next(data, end, '}')
 		if err != nil {
 			return next, err
@@ -153,6 +179,10 @@ func (w *walk) array(i int, in *interior, depth int) (end int, err error) {
 			w.note(r.note, value, end)
 		}
 
+		if end+1 < len(data) && data[end] == ',' && data[end+1] > ' ' { // as nearly always, and quicker than Next
+			i = end + 1
+			continue
+		}
 		next, more, err := jsonscan.Next(data, end, ']')
 		if err != nil {
 			return next, err
