@@ -61,6 +61,8 @@ func (f *follower) loop(ctx context.Context) error {
 			f.setState(Reading, nil)
 		case c := <-f.successorChunks():
 			f.takeFromSuccessor(c)
+		case <-f.successorPause():
+			f.successor.stopPause()
 		case <-f.successorDue():
 			if err := f.successorTimedOut(ctx); err != nil {
 				return err

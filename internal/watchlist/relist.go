@@ -16,6 +16,9 @@ const (
 	// catchUpPatience is how long the live stream may take to come as far as the snapshot. On a quiet
 	// resource that is the next bookmark, which is due within a minute.
 	catchUpPatience = 90 * time.Second
+	// relistObjectsPerSecond is how fast a relist is read at most. Nobody waits for it, and at full speed it would take
+	// the processors from the live stream. It is about as fast as a kube-apiserver sends.
+	relistObjectsPerSecond = 25_000
 	// maxPendingBytes bounds what is kept of objects that the live stream has yet to deliver.
 	maxPendingBytes = 8 << 20
 )
@@ -79,9 +82,13 @@ func (f *follower) beginRelist(ctx context.Context) error {
 // readRelist reads the snapshot up to its marker, and finishes once the live stream has come as far.
 func (f *follower) readRelist(ctx context.Context) error {
 	s, l := f.successor, f.successor.relist
+	before := s.frames
 	for !l.complete {
 		line, ok := s.next()
 		if !ok {
+			if s.frames > before {
+				s.rest(s.frames - before)
+			}
 			return nil
 		}
 		if err := f.relistFrame(ctx, l, line); errors.Is(err, errQueueFull) || ctx.Err() != nil {

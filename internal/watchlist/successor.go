@@ -13,6 +13,7 @@ import (
 type successor struct {
 	*stream
 	due    *time.Timer // nil: not waited for
+	pause  *time.Timer // nil: what comes may be read at once
 	parked bool        // not read, until the live stream has caught up
 	relist *relist     // nil: a rotation
 }
@@ -26,10 +27,17 @@ const (
 )
 
 func (f *follower) successorChunks() chan chunk {
-	if f.successor == nil || f.successor.parked {
+	if f.successor == nil || f.successor.parked || f.successor.pause != nil {
 		return nil
 	}
 	return f.successor.chunks
+}
+
+func (f *follower) successorPause() <-chan time.Time {
+	if f.successor == nil || f.successor.pause == nil {
+		return nil
+	}
+	return f.successor.pause.C
 }
 
 func (f *follower) successorDue() <-chan time.Time {
@@ -51,12 +59,27 @@ func (s *successor) stopDue() {
 	}
 }
 
+// rest lets the live stream alone for a while, after so many objects of a relist have been read.
+func (s *successor) rest(objects int) {
+	if s.stopPause(); objects > 0 {
+		s.pause = time.NewTimer(time.Duration(objects) * time.Second / relistObjectsPerSecond)
+	}
+}
+
+func (s *successor) stopPause() {
+	if s.pause != nil {
+		s.pause.Stop()
+		s.pause = nil
+	}
+}
+
 // dropSuccessor closes the second stream and goes on with the first.
 func (f *follower) dropSuccessor() {
 	if f.successor == nil {
 		return
 	}
 	f.successor.stopDue()
+	f.successor.stopPause()
 	f.successor.close()
 	if l := f.successor.relist; l != nil && l.holdsSlot {
 		<-f.SnapshotSlots
@@ -69,6 +92,7 @@ func (f *follower) dropSuccessor() {
 func (f *follower) promoteSuccessor() {
 	f.live.close()
 	f.successor.stopDue()
+	f.successor.stopPause()
 	f.live, f.successor = f.successor.stream, nil
 	f.silence.Reset(f.silenceLimit(f.live))
 	f.rescheduleRotate()
