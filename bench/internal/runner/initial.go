@@ -41,10 +41,16 @@ func (s *Session) initial(ctx context.Context) error {
 		return err
 	}
 	return s.onStage(func(st *stage) error {
-		say("initial state of %d pods of 8 KB", large)
-		for _, k := range []contenderKind{theFloor, oursMap, oursJSON, reflector, peerPull} {
-			if err := s.initialOf(ctx, st, k, "initial-large", large, 0); err != nil {
-				return err
+		for run := range runs {
+			say("initial state of %d pods of 8 KB, run %d of %d", large, run+1, runs)
+			all := []contenderKind{theFloor, oursMap, oursJSON}
+			if run == 0 {
+				all = append(all, reflector, peerPull)
+			}
+			for _, k := range all {
+				if err := s.initialOf(ctx, st, k, "initial-large", large, run); err != nil {
+					return err
+				}
 			}
 		}
 		return nil

@@ -181,7 +181,7 @@ func (r *Results) countPlot(key, title, unit string) (*plot.Plot, error) {
 		p.Legend.Add(name, line, points)
 	}
 	bounds(p, low, high)
-	p.X.Max *= 1.15 // room for the last label
+	p.X.Max *= 1.7 // room for the last label
 	return p, nil
 }
 
