@@ -30,6 +30,7 @@ func New(kind *Kind, seed uint64) *Objects {
 // template is an object in pieces, between which stands what is different in each.
 type template struct {
 	object, partial []piece
+	encoded         encodings
 	head            int // bytes that a built-in object does not have in a list
 }
 
@@ -50,8 +51,9 @@ func newTemplate(kind *Kind, o object) template {
 		panic(err)
 	}
 	t := template{
-		object:  pieces(string(full)),
-		partial: pieces(`{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":` + string(parsed.Metadata) + "}"),
+		object:  pieces(string(full), marks),
+		partial: pieces(`{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":`+string(parsed.Metadata)+"}", marks),
+		encoded: newEncodings(kind, string(parsed.Metadata)),
 	}
 	if !kind.Custom {
 		// The Go types write it so, and a list of them leaves both out.
@@ -64,7 +66,15 @@ func newTemplate(kind *Kind, o object) template {
 	return t
 }
 
-func pieces(text string) []piece {
+// mark is what stands in a template for a part that is different in each object.
+type mark struct {
+	of   byte
+	text string
+}
+
+var marks = []mark{{'N', nameMark}, {'S', namespaceMark}, {'U', uidMark}, {'V', versionMark}}
+
+func pieces(text string, marks []mark) []piece {
 	var all []piece
 	for text != "" {
 		at := strings.IndexByte(text, '@')
@@ -72,9 +82,9 @@ func pieces(text string) []piece {
 			return append(all, piece{text: text})
 		}
 		all = append(all, piece{text: text[:at]})
-		for _, mark := range []string{nameMark, namespaceMark, uidMark, versionMark} {
-			if strings.HasPrefix(text[at:], mark) {
-				all, text = append(all, piece{mark: markOf(mark)}), text[at+len(mark):]
+		for _, mark := range marks {
+			if strings.HasPrefix(text[at:], mark.text) {
+				all, text = append(all, piece{mark: mark.of}), text[at+len(mark.text):]
 				at = -1
 				break
 			}
@@ -86,29 +96,26 @@ func pieces(text string) []piece {
 	return all
 }
 
-func markOf(mark string) byte {
-	if mark == namespaceMark {
-		return 'S'
-	}
-	return mark[1] // N, U, V
-}
-
 // Form is what is written of an object.
 type Form int
 
 // Forms.
 const (
-	Full    Form = iota
-	Partial      // PartialObjectMetadata
-	Item         // of a list
+	Full           Form = iota
+	Partial             // PartialObjectMetadata
+	PartialEncoded      // the same as protobuf
+	Item                // of a list
 )
 
 // Append appends the object of a number, in a version.
 func (o *Objects) Append(to []byte, number int, version uint64, form Form) []byte {
 	t := &o.templates[number%variants]
 	all := t.object
-	if form == Partial {
+	switch form {
+	case Partial:
 		all = t.partial
+	case PartialEncoded:
+		all = t.encoded.of(version)
 	}
 	for i := range all {
 		switch p := &all[i]; p.mark {
@@ -122,8 +129,8 @@ func (o *Objects) Append(to []byte, number int, version uint64, form Form) []byt
 		case 'N':
 			to = o.appendName(to, number)
 		case 'S':
-			to = append(to, "team-"...)
-			to = appendPadded(to, uint64(number%97), 2)
+			to = append(to, namespacePrefix...)
+			to = appendPadded(to, uint64(number%97), namespaceDigits)
 		case 'U':
 			to = o.appendUID(to, number)
 		case 'V':
@@ -133,10 +140,17 @@ func (o *Objects) Append(to []byte, number int, version uint64, form Form) []byt
 	return to
 }
 
+const (
+	numberDigits    = 7
+	namespacePrefix = "team-"
+	namespaceDigits = 2
+	uidLength       = 36
+)
+
 func (o *Objects) appendName(to []byte, number int) []byte {
 	to = append(to, o.Kind.Plural...)
 	to = append(to, '-')
-	return appendPadded(to, uint64(number), 7)
+	return appendPadded(to, uint64(number), numberDigits)
 }
 
 // appendUID writes a UUID whose last part is the number.

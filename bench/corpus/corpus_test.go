@@ -3,9 +3,12 @@ package corpus
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 )
 
 var all = []*Kind{Pods2K, Pods8K, Pods20K, Nodes, Deployments, Events, Rollouts}
@@ -56,6 +59,32 @@ func TestForms(t *testing.T) {
 		}
 		if err := json.Unmarshal(objects.Append(nil, 5, 9, Partial), &partial); err != nil || partial.Kind != "PartialObjectMetadata" || partial.Metadata.ResourceVersion != "9" {
 			t.Errorf("the metadata is %+v, %v", partial, err)
+		}
+	}
+}
+
+// Both forms of the metadata say the same, however long the version is.
+func TestEncodedMetadata(t *testing.T) {
+	for _, kind := range all {
+		objects := New(kind, 1)
+		for _, c := range []struct {
+			number  int
+			version uint64
+		}{{0, 1000}, {5, 99_999}, {77, 100_000}, {999_999, 10_000_001}} {
+			raw := objects.Append(nil, c.number, c.version, PartialEncoded)
+			message, ok := bytes.CutPrefix(raw, []byte("k8s\x00"))
+			var envelope runtime.Unknown
+			var got, want metav1.PartialObjectMetadata
+			if err := errors.Join(envelope.Unmarshal(message), got.Unmarshal(envelope.Raw)); err != nil || !ok {
+				t.Fatalf("%s: cannot decode metadata: %v", kind.Kind, err)
+			}
+			got.Kind, got.APIVersion = envelope.Kind, envelope.APIVersion
+			if err := json.Unmarshal(objects.Append(nil, c.number, c.version, Partial), &want); err != nil {
+				t.Fatal(err)
+			}
+			if !equality.Semantic.DeepEqual(got, want) {
+				t.Errorf("%s: the metadata are %+v as protobuf and %+v as JSON", kind.Kind, got, want)
+			}
 		}
 	}
 }

@@ -43,9 +43,9 @@ type answer struct {
 }
 
 // newAnswer begins the response. It compresses as kube-apiserver does: with the least effort.
-func newAnswer(w http.ResponseWriter, r *http.Request, mayCompress bool) *answer {
+func newAnswer(w http.ResponseWriter, r *http.Request, contentType string, mayCompress bool) *answer {
 	a := &answer{w: w, buffer: make([]byte, 0, chunkBytes+32<<10)}
-	w.Header().Set("Content-Type", jsonType)
+	w.Header().Set("Content-Type", contentType)
 	accepted := strings.Split(strings.ReplaceAll(r.Header.Get("Accept-Encoding"), " ", ""), ",")
 	if mayCompress && slices.Contains(accepted, "gzip") {
 		w.Header().Set("Content-Encoding", "gzip")

@@ -24,9 +24,9 @@ func (s *Server) list(w http.ResponseWriter, r *http.Request, resource *Resource
 	version := s.versions.last.Load()
 	kind := resource.Objects.Kind
 	// kube-apiserver compresses what is larger than 128 KiB.
-	a := newAnswer(w, r, last-first > 64)
+	a := newAnswer(w, r, jsonType, last-first > 64)
 	form := corpus.Item
-	if partial(r) {
+	if _, as := firstAccepted(r); as == "PartialObjectMetadataList" {
 		form = corpus.Partial
 		a.buffer = append(a.buffer, `{"kind":"PartialObjectMetadataList","apiVersion":"meta.k8s.io/v1","metadata":{"resourceVersion":"`...)
 	} else {

@@ -1,15 +1,23 @@
 package replay_test
 
 import (
+	"bufio"
 	"context"
+	"encoding/json"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"go.uber.org/goleak"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/k8swatchlist/k8swatchlistreceiver/bench/corpus"
@@ -18,6 +26,8 @@ import (
 	"github.com/k8swatchlist/k8swatchlistreceiver/bench/internal/library"
 	"github.com/k8swatchlist/k8swatchlistreceiver/bench/internal/reflection"
 	"github.com/k8swatchlist/k8swatchlistreceiver/bench/replay"
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/kubeclient"
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/watchlist"
 )
 
 func TestMain(m *testing.M) {
@@ -127,9 +137,99 @@ func TestFloorReadsEverything(t *testing.T) {
 }
 
 func TestFloorReadsMetadata(t *testing.T) {
+	for _, json := range []bool{false, true} {
+		for _, gzip := range []bool{false, true} {
+			s, o := start(t)
+			o.Metadata, o.JSON, o.Gzip = true, json, gzip
+			requireEveryChange(t, s, read(t, s, o, floor.Run))
+		}
+	}
+}
+
+// What a relist of our receiver reads of the metadata identifies every object.
+func TestOurClientReadsMetadata(t *testing.T) {
+	_, o := start(t)
+	config, err := clientcmd.BuildConfigFromFlags("", o.Kubeconfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	config.QPS, config.Burst = 1, 1
+	client, err := kubeclient.New(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	body, err := client.Open(t.Context(), watchlist.Request{
+		Resource: &watchlist.Resource{Version: "v1", Plural: "pods"}, SendInitialEvents: true, MetadataOnly: true,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer body.Close() //nolint:errcheck // it was only read
+	var first string
+	uids := map[types.UID]bool{}
+	lines := bufio.NewScanner(body)
+	for lines.Scan() {
+		var event struct {
+			Type   watch.EventType
+			Object metav1.PartialObjectMetadata
+		}
+		if err := json.Unmarshal(lines.Bytes(), &event); err != nil {
+			t.Fatal(err)
+		}
+		if event.Type == watch.Bookmark {
+			break
+		}
+		uids[event.Object.UID] = true
+		if first == "" {
+			first = lines.Text()
+		}
+	}
+	if len(uids) != objects {
+		t.Errorf("%d different objects came, want %d: %v", len(uids), objects, lines.Err())
+	}
+	const want = `{"type":"ADDED","object":{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":` +
+		`{"name":"pods-0000000","namespace":"team-00","uid":`
+	if !strings.HasPrefix(first, want) || strings.Contains(first, "annotations") {
+		t.Errorf("the first line is %s", first)
+	}
+}
+
+// The server answers in the first form that it is asked for.
+func TestFormsOfMetadata(t *testing.T) {
+	const asMetadata = ";as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 	s, o := start(t)
-	o.Metadata = true
-	requireEveryChange(t, s, read(t, s, o, floor.Run))
+	config, err := clientcmd.BuildConfigFromFlags("", o.Kubeconfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, err := rest.HTTPClientFor(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.CloseIdleConnections()
+	for accept, want := range map[string]string{
+		"application/vnd.kubernetes.protobuf" + asMetadata + ",application/json": "application/vnd.kubernetes.protobuf;stream=watch",
+		"application/json" + asMetadata + ",application/json":                    "application/json",
+		"application/json":                    "application/json",
+		"application/vnd.kubernetes.protobuf": "application/json", // whole objects are nothing else here
+	} {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.URL()+"/api/v1/nodes?watch=1&sendInitialEvents=true", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("Accept", accept)
+		res, err := client.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := res.Body.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if got := res.Header.Get("Content-Type"); got != want {
+			t.Errorf("%q is answered with %q, want %q", accept, got, want)
+		}
+	}
 }
 
 func TestReflectorReadsEverything(t *testing.T) {

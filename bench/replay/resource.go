@@ -29,11 +29,15 @@ func newResource(objects *corpus.Objects, count int) *Resource {
 // versions count for all resources together, as those of etcd do.
 type versions struct{ last atomic.Uint64 }
 
-// firstVersion is after the versions that objects have that never changed.
-const firstVersion = 10_000_000
+// Versions of objects that never changed lie between these. The least has as many digits as one must have that is
+// written as protobuf.
+const (
+	leastVersion = 1000
+	firstVersion = 10_001_000
+)
 
 // initialVersion is the one of an object that never changed. They are unique, and in no order.
 func (r *Resource) initialVersion(number int) uint64 {
 	const prime = 9_999_991 // larger than any count
-	return 1 + (uint64(number)+1)*7919%prime
+	return leastVersion + (uint64(number)+1)*7919%prime
 }

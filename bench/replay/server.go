@@ -8,7 +8,6 @@ import (
 	"log"
 	"net"
 	"net/http"
-	"strings"
 	"sync"
 	"time"
 
@@ -113,11 +112,6 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 func isTrue(value string) bool { return value == "true" || value == "1" }
-
-func acceptsMetadata(accept string) bool {
-	first, _, _ := strings.Cut(accept, ",")
-	return strings.Contains(first, "as=PartialObjectMetadata")
-}
 
 // Change changes an object of a resource, and returns its new version.
 func (s *Server) Change(r *Resource, number int) uint64 {

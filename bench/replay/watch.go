@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"encoding/json"
 	"net/http"
 	"strconv"
 	"time"
@@ -18,10 +19,8 @@ const bookmarkInterval = time.Minute
 func (s *Server) watch(w http.ResponseWriter, r *http.Request, resource *Resource) {
 	began := clock.Now()
 	query := r.URL.Query()
-	t := watcher{server: s, resource: resource, form: corpus.Full}
-	if partial(r) {
-		t.form = corpus.Partial
-	}
+	form, contentType := watchForm(r)
+	t := watcher{server: s, resource: resource, form: form}
 	initial := query.Get("sendInitialEvents") == "true"
 	if !initial {
 		from, err := strconv.ParseUint(query.Get("resourceVersion"), 10, 64)
@@ -35,7 +34,7 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request, resource *Resourc
 			return
 		}
 	}
-	t.answer = newAnswer(w, r, initial)
+	t.answer = newAnswer(w, r, contentType, initial)
 	if initial {
 		s.emit(Event{Kind: Began, Resource: resource, At: began})
 		t.initialState()
@@ -58,8 +57,6 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request, resource *Resourc
 	t.close()
 }
 
-func partial(r *http.Request) bool { return acceptsMetadata(r.Header.Get("Accept")) }
-
 // watcher is a watch that is being answered.
 type watcher struct {
 	*answer
@@ -67,6 +64,7 @@ type watcher struct {
 	resource *Resource
 	form     corpus.Form
 	next     uint64 // index of the change to be written next
+	encoded  []byte // an object as protobuf
 }
 
 // initialState writes one event at a time, as kube-apiserver does: a client has more to do with many small pieces.
@@ -78,10 +76,15 @@ func (t *watcher) initialState() {
 		t.frame("ADDED", number, t.resource.version(current, number))
 		t.write()
 	}
-	t.bookmark(version, `,"annotations":{"k8s.io/initial-events-end":"true"}`)
+	t.bookmark(version, map[string]string{metav1.InitialEventsAnnotationKey: "true"})
 }
 
 func (t *watcher) frame(event string, number int, version uint64) {
+	if t.form == corpus.PartialEncoded {
+		t.encoded = t.resource.Objects.Append(t.encoded[:0], number, version, t.form)
+		t.buffer = appendMessage(t.buffer, event, t.encoded)
+		return
+	}
 	t.buffer = append(t.buffer, `{"type":"`...)
 	t.buffer = append(t.buffer, event...)
 	t.buffer = append(t.buffer, `","object":`...)
@@ -89,14 +92,26 @@ func (t *watcher) frame(event string, number int, version uint64) {
 	t.buffer = append(t.buffer, "}\n"...)
 }
 
-func (t *watcher) bookmark(version uint64, annotations string) {
-	kind, apiVersion := t.resource.Objects.Kind.Kind, t.resource.Objects.Kind.APIVersion()
-	if t.form == corpus.Partial {
-		kind, apiVersion = "PartialObjectMetadata", "meta.k8s.io/v1"
+func (t *watcher) bookmark(version uint64, annotations map[string]string) {
+	kind := t.resource.Objects.Kind
+	mark := metav1.PartialObjectMetadata{
+		TypeMeta:   metav1.TypeMeta{Kind: kind.Kind, APIVersion: kind.APIVersion()},
+		ObjectMeta: metav1.ObjectMeta{ResourceVersion: strconv.FormatUint(version, 10), Annotations: annotations},
 	}
-	t.buffer = append(t.buffer, `{"type":"BOOKMARK","object":{"kind":"`+kind+`","apiVersion":"`+apiVersion+`","metadata":{"resourceVersion":"`...)
-	t.buffer = strconv.AppendUint(t.buffer, version, 10)
-	t.buffer = append(t.buffer, `"`+annotations+"}}}\n"...)
+	if t.form != corpus.Full {
+		mark.TypeMeta = metav1.TypeMeta{Kind: "PartialObjectMetadata", APIVersion: "meta.k8s.io/v1"}
+	}
+	if t.form == corpus.PartialEncoded {
+		t.buffer = appendMessage(t.buffer, "BOOKMARK", encode(&mark))
+		return
+	}
+	content, err := json.Marshal(&mark)
+	if err != nil {
+		panic(err) // it is our own
+	}
+	t.buffer = append(t.buffer, `{"type":"BOOKMARK","object":`...)
+	t.buffer = append(t.buffer, content...)
+	t.buffer = append(t.buffer, "}\n"...)
 }
 
 func (t *watcher) live(r *http.Request, deadline <-chan time.Time, bookmarks bool) {
@@ -118,7 +133,7 @@ func (t *watcher) live(r *http.Request, deadline <-chan time.Time, bookmarks boo
 		case <-more:
 		case <-ticker.C:
 			if bookmarks {
-				t.bookmark(t.server.versions.last.Load(), "")
+				t.bookmark(t.server.versions.last.Load(), nil)
 				t.flush()
 			}
 		case <-deadline:

@@ -39,7 +39,7 @@ func (timeoutError) Temporary() bool { return true }
 
 // get waits for its turn, sends the request and returns the body of an answer in 2xx. The error for any
 // other answer is an *apierrors.StatusError.
-func (c *Client) get(ctx context.Context, g get) (io.ReadCloser, error) {
+func (c *Client) get(ctx context.Context, g get) (*body, error) {
 	if err := c.limiter.Wait(ctx); err != nil {
 		return nil, err
 	}
@@ -52,7 +52,7 @@ func (c *Client) get(ctx context.Context, g get) (io.ReadCloser, error) {
 	return body, nil
 }
 
-func (c *Client) send(ctx context.Context, cancel context.CancelCauseFunc, g get) (io.ReadCloser, error) {
+func (c *Client) send(ctx context.Context, cancel context.CancelCauseFunc, g get) (*body, error) {
 	var err error
 	if g.fresh {
 		if ctx, err = c.connections.withFresh(ctx); err != nil {
@@ -79,11 +79,12 @@ func (c *Client) send(ctx context.Context, cancel context.CancelCauseFunc, g get
 		defer res.Body.Close()
 		return nil, statusError(res, time.Now())
 	}
-	if mediaType, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type")); mediaType == "text/html" {
+	mediaType, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type"))
+	if mediaType == "text/html" {
 		res.Body.Close()
 		return nil, fmt.Errorf("%s answered with a web page; is it the API server, or a login page in front of it?", c.base.Host)
 	}
-	b := &body{ReadCloser: res.Body, ctx: ctx, cancel: cancel}
+	b := &body{ReadCloser: res.Body, mediaType: mediaType, ctx: ctx, cancel: cancel}
 	if g.limit > 0 {
 		b.limit = time.AfterFunc(g.limit, func() {
 			cancel(timeoutError(fmt.Sprintf("%s did not end the response within %s", c.base.Host, g.limit)))
@@ -95,9 +96,10 @@ func (c *Client) send(ctx context.Context, cancel context.CancelCauseFunc, g get
 // body is a response body that ends its request when it is closed.
 type body struct {
 	io.ReadCloser
-	ctx    context.Context
-	cancel context.CancelCauseFunc
-	limit  *time.Timer
+	mediaType string // without parameters
+	ctx       context.Context
+	cancel    context.CancelCauseFunc
+	limit     *time.Timer
 }
 
 func (b *body) Read(p []byte) (int, error) {

@@ -20,15 +20,22 @@ const (
 	listTimeout = 5 * time.Minute
 )
 
-const acceptJSON = "application/json"
+const (
+	acceptJSON       = "application/json"
+	protobufType     = "application/vnd.kubernetes.protobuf"
+	asMetadata       = ";as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
+	asListOfMetadata = ";as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+)
 
-// accept is the form that the answer should have.
+// accept is the form that the answer should have. Metadata cost the server far less as protobuf than as JSON, most of
+// it for managedFields. Lists of them are for servers without WatchList, and not worth a second decoder.
+// https://kubernetes.io/docs/reference/using-api/api-concepts/#alternate-representations-of-resources
 func accept(req watchlist.Request) string {
 	switch {
 	case req.MetadataOnly && req.List:
-		return "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1," + acceptJSON
+		return acceptJSON + asListOfMetadata + "," + acceptJSON
 	case req.MetadataOnly:
-		return "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1," + acceptJSON
+		return protobufType + asMetadata + "," + acceptJSON + asMetadata + "," + acceptJSON
 	}
 	return acceptJSON
 }
@@ -51,6 +58,9 @@ func (c *Client) Open(ctx context.Context, req watchlist.Request) (io.ReadCloser
 	})
 	if err != nil {
 		return nil, fmt.Errorf("cannot %s: %w", describe(req), err)
+	}
+	if req.MetadataOnly && !req.List && body.mediaType == protobufType {
+		return newMetadataFrames(body), nil
 	}
 	return body, nil
 }

@@ -2,6 +2,7 @@ package kubeclient
 
 import (
 	"bufio"
+	"bytes"
 	"cmp"
 	"compress/gzip"
 	"context"
@@ -10,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -51,7 +53,8 @@ func TestRequests(t *testing.T) {
 			request: watchlist.Request{Resource: pods, SendInitialEvents: true, MetadataOnly: true, ResourceVersion: "42"},
 			path:    "/api/v1/pods",
 			query:   "watch=1&allowWatchBookmarks=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&resourceVersion=42",
-			accept:  "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json",
+			accept: "application/vnd.kubernetes.protobuf;as=PartialObjectMetadata;g=meta.k8s.io;v=v1," +
+				"application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json",
 		},
 		"page of the metadata": {
 			request: watchlist.Request{Resource: pods, List: true, MetadataOnly: true, Limit: 500},
@@ -346,6 +349,32 @@ func TestCompression(t *testing.T) {
 		content, err := io.ReadAll(plain)
 		require.NoError(t, err)
 		assert.Equal(t, "plain\n", string(content))
+	})
+}
+
+// Frames are made of what was decompressed.
+func TestCompressedMetadata(t *testing.T) {
+	eachProtocol(t, func(t *testing.T, start func(http.HandlerFunc) *rest.Config) {
+		stream, _ := threeFrames(t)
+		want, err := linesOf(bytes.NewReader(stream))
+		require.NoError(t, err)
+		cfg := start(func(w http.ResponseWriter, r *http.Request) {
+			assert.Equal(t, "gzip", r.Header.Get("Accept-Encoding"))
+			w.Header().Set("Content-Encoding", "gzip")
+			w.Header().Set("Content-Type", "application/vnd.kubernetes.protobuf;stream=watch")
+			for part := range slices.Chunk(stream, len(stream)/4) { // members end within frames
+				member := gzip.NewWriter(w)
+				_, _ = member.Write(part)
+				_ = member.Close()
+			}
+		})
+		cfg.DisableCompression = false
+		body, err := newTestClient(t, cfg).Open(t.Context(), watchlist.Request{Resource: pods, SendInitialEvents: true, MetadataOnly: true})
+		require.NoError(t, err)
+		defer body.Close()
+		content, err := io.ReadAll(body)
+		require.NoError(t, err)
+		assert.Equal(t, want, string(content))
 	})
 }
 

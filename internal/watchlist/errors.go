@@ -104,7 +104,7 @@ func endReason(err error) string {
 		return "stale"
 	case errors.Is(err, errRelistDue), errors.Is(err, errPollDue):
 		return "relist"
-	case errors.Is(err, errUndecodable), errors.Is(err, errFrameTooLarge):
+	case errors.Is(err, errUndecodable), errors.Is(err, ErrFrameTooLarge):
 		return "undecodable"
 	case isExpired(err):
 		return "expired"

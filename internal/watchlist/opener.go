@@ -19,7 +19,8 @@ type Request struct {
 	SendInitialEvents bool
 
 	// MetadataOnly asks for the metadata of the objects instead of the objects (PartialObjectMetadata), which
-	// costs the server a fraction. A server that does not know how sends the objects.
+	// costs the server a fraction. A server that does not know how sends the objects. Of metadata, no more need
+	// come than identifies the objects.
 	// https://kubernetes.io/docs/reference/using-api/api-concepts/#metadata-only-fetches
 	MetadataOnly bool
 
@@ -44,7 +45,7 @@ type Request struct {
 // An error for an answer outside 2xx wraps an *apierrors.StatusError (k8s.io/apimachinery/pkg/api/errors),
 // whatever form the answer's body had. Every other error is one of the transport, or ctx's.
 //
-// Ending ctx ends the body. The caller closes the body.
+// The body is JSON, of a watch one event on each line. Ending ctx ends the body. The caller closes the body.
 type Opener interface {
 	Open(ctx context.Context, req Request) (io.ReadCloser, error)
 }

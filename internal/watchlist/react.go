@@ -85,7 +85,7 @@ func (r *Reader) react(ctx context.Context, end ending) {
 		}
 		return
 
-	case errors.Is(err, errUndecodable), errors.Is(err, errFrameTooLarge):
+	case errors.Is(err, errUndecodable), errors.Is(err, ErrFrameTooLarge):
 		if end.snapshot {
 			r.badSnapshots++
 		} else if r.badFrames > 1 {

@@ -11,12 +11,14 @@ const (
 	readBufferBytes = 64 << 10
 	// keptBufferBytes is how large a buffer may stay after a large frame has passed.
 	keptBufferBytes = 1 << 20
-	// maxFrameBytes bounds a frame. etcd limits an object to about 1.5 MiB, and the JSON of what is
-	// stored as protobuf can be several times that.
-	maxFrameBytes = 32 << 20
 )
 
-var errFrameTooLarge = fmt.Errorf("frame is larger than %d bytes", maxFrameBytes)
+// MaxFrameBytes bounds a frame. etcd limits an object to about 1.5 MiB, and the JSON of what is stored as protobuf
+// can be several times that.
+const MaxFrameBytes = 32 << 20
+
+// ErrFrameTooLarge ends a stream of which a frame is larger than that. An [Opener]'s bodies may return it too.
+var ErrFrameTooLarge = fmt.Errorf("frame is larger than %d bytes", MaxFrameBytes)
 
 // stream is one response being read. Its goroutine does nothing but read: frames wait in two buffers, and
 // when both are full the server has to wait. The owner calls close, which waits for the goroutine.
@@ -117,8 +119,8 @@ func readFrames(body io.Reader, buffer *[]byte) (whole int, err error) {
 	for {
 		b := *buffer
 		if len(b) == cap(b) {
-			if len(b) >= maxFrameBytes {
-				return 0, errFrameTooLarge
+			if len(b) >= MaxFrameBytes {
+				return 0, ErrFrameTooLarge
 			}
 			grown := make([]byte, len(b), 2*cap(b))
 			copy(grown, b)

@@ -65,8 +65,8 @@ func TestStreamManySmallLines(t *testing.T) {
 }
 
 func TestStreamBoundsFrames(t *testing.T) {
-	_, err := readAll(t, io.LimitReader(neverEnding('x'), 2*maxFrameBytes))
-	assert.ErrorIs(t, err, errFrameTooLarge)
+	_, err := readAll(t, io.LimitReader(neverEnding('x'), 2*MaxFrameBytes))
+	assert.ErrorIs(t, err, ErrFrameTooLarge)
 }
 
 type neverEnding byte

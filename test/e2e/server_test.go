@@ -21,6 +21,7 @@ var (
 	withoutWatchList = server{options: controlplane.Options{FeatureGates: map[string]bool{"WatchList": false}}}
 	withoutMarker    = server{fault: harness.Fault{WithholdMarker: true}}
 	lagging          = server{fault: harness.Fault{Lag: 300 * time.Millisecond}}
+	concealing       = server{fault: harness.Fault{Unseen: "unseen"}}
 )
 
 // site is a cluster, and a way to it that can be cut.
@@ -29,8 +30,8 @@ type site struct {
 	proxy *harness.Proxy
 	// access is the configuration that leads there, as it stands under receivers.k8s_watchlist.
 	access string
-	// markers is how many end markers were withheld.
-	markers func() int64
+	// middleman is the server in front; nil: there is none.
+	middleman *harness.Middleman
 }
 
 func (s server) start(t *testing.T) *site {
@@ -40,10 +41,10 @@ func (s server) start(t *testing.T) *site {
 		m := harness.StartMiddleman(t, c, s.fault)
 		proxy := harness.StartProxy(t, m.Address())
 		return &site{
-			Cluster: c,
-			proxy:   proxy,
-			access:  fmt.Sprintf("auth_type: none\napi_server: http://%s\n", proxy.Address()),
-			markers: m.Withheld,
+			Cluster:   c,
+			proxy:     proxy,
+			access:    fmt.Sprintf("auth_type: none\napi_server: http://%s\n", proxy.Address()),
+			middleman: m,
 		}
 	}
 	proxy := harness.StartProxy(t, c.Address())
@@ -51,7 +52,6 @@ func (s server) start(t *testing.T) *site {
 		Cluster: c,
 		proxy:   proxy,
 		access:  kubeconfig(c.KubeconfigVia(t, c.RESTConfig(), proxy.Address())),
-		markers: func() int64 { return 0 },
 	}
 }
 
@@ -64,7 +64,7 @@ func kubeconfig(path string) string {
 // is of what its name says.
 func requireWayOf(t *testing.T, kind server, s *site, r *harness.Receiver) {
 	t.Helper()
-	if kind.fault.WithholdMarker && s.markers() == 0 {
+	if kind.fault.WithholdMarker && s.middleman.Withheld() == 0 {
 		t.Error("the server had no end marker to withhold")
 	}
 	understandsWatchList := !kind.fault.WithholdMarker && kind.options.FeatureGates == nil

@@ -3,16 +3,21 @@ package harness
 import (
 	"bufio"
 	"bytes"
+	"encoding/binary"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 )
 
@@ -24,6 +29,10 @@ type Fault struct {
 
 	// Lag is how late everything after that marker comes.
 	Lag time.Duration
+
+	// Unseen is how the names of objects begin of which watches never tell, once they have sent what exists. Metadata
+	// are passed on as they come.
+	Unseen string
 }
 
 // Middleman is a server in front of the cluster's API server that does something to watches and leaves all else to it.
@@ -32,6 +41,9 @@ type Middleman struct {
 	fault    Fault
 	server   *httptest.Server
 	withheld atomic.Int64
+
+	mu      sync.Mutex
+	answers map[string][]string
 }
 
 // StartMiddleman starts such a server. It ends with the test.
@@ -45,13 +57,14 @@ func StartMiddleman(t testing.TB, c *Cluster, fault Fault) *Middleman {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := &Middleman{fault: fault}
+	m := &Middleman{fault: fault, answers: map[string][]string{}}
 	m.server = httptest.NewServer(&httputil.ReverseProxy{
 		Rewrite:   func(r *httputil.ProxyRequest) { r.SetURL(upstream) },
 		Transport: client.Transport,
 		ModifyResponse: func(response *http.Response) error {
 			if response.Request.URL.Query().Get("watch") != "" {
-				response.Body = m.frames(response.Body)
+				m.note(response)
+				response.Body = m.frames(response)
 			}
 			return nil
 		},
@@ -70,11 +83,28 @@ func (m *Middleman) Address() string { return m.server.Listener.Addr().String() 
 // Withheld is how many markers were withheld.
 func (m *Middleman) Withheld() int64 { return m.withheld.Load() }
 
-// frame is a line of a watch response that is to be passed on, and not before it is due.
+// MetadataAnswers are the content types of the answers so far to watches of a path that asked for metadata.
+func (m *Middleman) MetadataAnswers(path string) []string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Clone(m.answers[path])
+}
+
+func (m *Middleman) note(response *http.Response) {
+	if !strings.Contains(response.Request.Header.Get("Accept"), "as=PartialObjectMetadata") {
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	path := response.Request.URL.Path
+	m.answers[path] = append(m.answers[path], response.Header.Get("Content-Type"))
+}
+
+// frame is an event of a watch response that is to be passed on, and not before it is due.
 type frame struct {
-	line []byte
-	due  time.Time
-	err  error
+	bytes []byte
+	due   time.Time
+	err   error
 }
 
 // frameReader is a watch response under the fault. A goroutine reads ahead, so that frames come late and no slower.
@@ -90,23 +120,32 @@ type frameReader struct {
 // readAhead is more frames than come in any lag.
 const readAhead = 1 << 14
 
-func (m *Middleman) frames(body io.ReadCloser) io.ReadCloser {
-	r := &frameReader{body: body, frames: make(chan frame, readAhead), closed: make(chan struct{}), done: make(chan struct{})}
+func (m *Middleman) frames(response *http.Response) io.ReadCloser {
+	r := &frameReader{body: response.Body, frames: make(chan frame, readAhead), closed: make(chan struct{}), done: make(chan struct{})}
+	read := readLine
+	isProtobuf := strings.HasPrefix(response.Header.Get("Content-Type"), runtime.ContentTypeProtobuf)
+	if isProtobuf {
+		read = readMessage
+	}
+	resumed := response.Request.URL.Query().Get("sendInitialEvents") == ""
 	go func() {
 		defer close(r.done)
-		lines, live := bufio.NewReader(body), false
+		body, live := bufio.NewReader(r.body), false
 		for {
-			line, err := lines.ReadBytes('\n')
-			next := frame{line: line, err: err}
+			content, err := read(body)
+			next := frame{bytes: content, err: err}
 			if live {
 				next.due = time.Now().Add(m.fault.Lag)
 			}
-			if endsInitialEvents(line) {
+			if endsInitialEvents(content) {
 				live = true
 				if m.fault.WithholdMarker {
 					m.withheld.Add(1)
 					continue
 				}
+			}
+			if (live || resumed) && !isProtobuf && m.isUnseen(content) {
+				continue
 			}
 			select {
 			case r.frames <- next:
@@ -121,8 +160,27 @@ func (m *Middleman) frames(body io.ReadCloser) io.ReadCloser {
 	return r
 }
 
-func endsInitialEvents(frame []byte) bool {
-	return bytes.HasPrefix(frame, []byte(`{"type":"BOOKMARK"`)) && bytes.Contains(frame, []byte(`"k8s.io/initial-events-end":"true"`))
+// readLine reads an event in JSON.
+func readLine(body *bufio.Reader) ([]byte, error) { return body.ReadBytes('\n') }
+
+// readMessage reads an event in protobuf, with the length before it.
+func readMessage(body *bufio.Reader) ([]byte, error) {
+	head, err := body.Peek(4)
+	if err != nil {
+		return nil, err
+	}
+	content := make([]byte, 4+int(binary.BigEndian.Uint32(head)))
+	_, err = io.ReadFull(body, content)
+	return content, err
+}
+
+// endsInitialEvents goes by the type, which comes first in both forms, and the annotation's name.
+func endsInitialEvents(event []byte) bool {
+	return bytes.Contains(event[:min(len(event), 32)], []byte("BOOKMARK")) && bytes.Contains(event, []byte(metav1.InitialEventsAnnotationKey))
+}
+
+func (m *Middleman) isUnseen(line []byte) bool {
+	return m.fault.Unseen != "" && bytes.Contains(line, []byte(`"name":"`+m.fault.Unseen))
 }
 
 func (r *frameReader) Read(p []byte) (int, error) {
@@ -139,7 +197,7 @@ func (r *frameReader) Read(p []byte) (int, error) {
 			if next.err != nil {
 				return 0, next.err // what was read before it is no whole frame
 			}
-			r.rest = next.line
+			r.rest = next.bytes
 		case <-r.closed:
 			return 0, io.ErrClosedPipe
 		}

@@ -51,7 +51,7 @@ func Flags() Options {
 	flag.StringVar(&o.Stamps, "stamps", "", "file for the times at which changes came")
 	flag.StringVar(&o.Profile, "profile", "", "file for a profile of the processor time")
 	flag.BoolVar(&o.SmallestBatch, "smallest-batch", false, "let no record wait for others")
-	flag.BoolVar(&o.JSON, "json", false, "bodies as JSON")
+	flag.BoolVar(&o.JSON, "json", false, "bodies as JSON; of the floor, metadata as JSON too")
 	flag.Parse()
 	return o
 }

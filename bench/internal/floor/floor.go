@@ -1,5 +1,5 @@
-// Package floor reads what a watch sends, as little as can be done with it: it splits the bytes at newlines and counts
-// them. No client can be faster that reads JSON frames with Go's HTTP client.
+// Package floor reads what a watch sends, as little as can be done with it: it splits the bytes at newlines, or metadata
+// by the lengths of their protobuf messages, and counts. No client can be faster that reads frames with Go's HTTP client.
 package floor
 
 import (
@@ -13,7 +13,10 @@ import (
 	"net/http"
 	"os"
 	"strconv"
+	"strings"
 	"sync"
+
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/k8swatchlist/k8swatchlistreceiver/bench/internal/contender"
 )
@@ -76,10 +79,7 @@ func (r *reader) read(ctx context.Context, client *http.Client, o contender.Opti
 	if err != nil {
 		return err
 	}
-	req.Header.Set("Accept", "application/json")
-	if o.Metadata {
-		req.Header.Set("Accept", "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1")
-	}
+	req.Header.Set("Accept", accept(o))
 	res, err := client.Do(req)
 	if err != nil {
 		return unlessEnded(ctx, err)
@@ -88,7 +88,22 @@ func (r *reader) read(ctx context.Context, client *http.Client, o contender.Opti
 	if res.StatusCode != http.StatusOK {
 		return fmt.Errorf("the server answered %s", res.Status)
 	}
+	if strings.HasPrefix(res.Header.Get("Content-Type"), runtime.ContentTypeProtobuf) {
+		return unlessEnded(ctx, r.messages(res.Body))
+	}
 	return unlessEnded(ctx, r.frames(res.Body))
+}
+
+// accept is what our receiver asks for, unless metadata are wanted as JSON.
+func accept(o contender.Options) string {
+	const asMetadata = ";as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
+	switch {
+	case o.Metadata && o.JSON:
+		return runtime.ContentTypeJSON + asMetadata
+	case o.Metadata:
+		return runtime.ContentTypeProtobuf + asMetadata + "," + runtime.ContentTypeJSON + asMetadata
+	}
+	return runtime.ContentTypeJSON
 }
 
 func unlessEnded(ctx context.Context, err error) error {
@@ -124,9 +139,19 @@ var (
 )
 
 func (r *reader) frame(line []byte) {
+	isBookmark := bytes.HasPrefix(line, bookmark)
+	r.count(isBookmark, isBookmark && bytes.Contains(line, endsState), func() string {
+		// The first one is the object's own in what the replay server sends.
+		_, after, _ := bytes.Cut(line, versionKey)
+		digits, _, _ := bytes.Cut(after, []byte{'"'})
+		return string(digits)
+	})
+}
+
+func (r *reader) count(isBookmark, endsState bool, version func() string) {
 	switch {
-	case bytes.HasPrefix(line, bookmark):
-		if bytes.Contains(line, endsState) {
+	case isBookmark:
+		if endsState {
 			r.complete = true
 			r.progress.CompleteOne()
 		}
@@ -135,10 +160,7 @@ func (r *reader) frame(line []byte) {
 	default:
 		r.progress.Changes.Add(1)
 		if r.stamp {
-			// The first one is the object's own in what the replay server sends.
-			_, after, _ := bytes.Cut(line, versionKey)
-			digits, _, _ := bytes.Cut(after, []byte{'"'})
-			if version, err := strconv.ParseUint(string(digits), 10, 64); err == nil {
+			if version, err := strconv.ParseUint(version(), 10, 64); err == nil {
 				r.stamps = append(r.stamps, contender.Stamp{Version: version, At: contender.Now()})
 			}
 		}

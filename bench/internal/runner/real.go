@@ -121,9 +121,12 @@ func (s *Session) realWith(ctx context.Context, plane *controlplane.ControlPlane
 	plain := setup{access: a, resources: podsOnly}
 	compressed, metadata := plain, plain
 	compressed.gzip, metadata.metadata = true, true
+	metadataJSON := metadata
+	metadataJSON.json = true
 	called := func(k contenderKind, more string) contenderKind { k.name += ", " + more; return k }
 	kinds := []realKind{
-		{theFloor, plain, 1}, {called(theFloor, "metadata only"), metadata, 1}, {called(theFloor, "compressed"), compressed, 1},
+		{theFloor, plain, 1}, {called(theFloor, "metadata only"), metadata, 1},
+		{called(theFloor, "metadata only, JSON"), metadataJSON, 1}, {called(theFloor, "compressed"), compressed, 1},
 		{oursMap, plain, 1}, {oursJSON, plain, 1}, {called(oursMap, "compressed"), compressed, 1},
 		{reflector, plain, 1}, {called(reflector, "compressed"), compressed, 1},
 		{peerPull, compressed, 1}, // it cannot be told otherwise

@@ -22,6 +22,7 @@ type setup struct {
 	resources []string // paths
 	gzip      bool
 	metadata  bool   // floor only
+	json      bool   // floor only: metadata as JSON
 	stamps    string // file
 	otlp      string // address of a sink; "": nowhere
 	batch     string // our receiver's, as YAML
@@ -57,7 +58,8 @@ func small(program string) func(*Session, setup) (*process, error) {
 	return func(s *Session, of setup) (*process, error) {
 		args := []string{"-kubeconfig", of.kubeconfig, "-server", of.server, "-ca", of.ca, "-certificate", of.certificate, "-key", of.key,
 			"-resources", strings.Join(of.resources, ","), "-stamps", of.stamps,
-			fmt.Sprintf("-gzip=%t", of.gzip), fmt.Sprintf("-metadata=%t", of.metadata), fmt.Sprintf("-smallest-batch=%t", of.batch != "")}
+			fmt.Sprintf("-gzip=%t", of.gzip), fmt.Sprintf("-metadata=%t", of.metadata), fmt.Sprintf("-json=%t", of.json),
+			fmt.Sprintf("-smallest-batch=%t", of.batch != "")}
 		if s.Profiles != "" {
 			args = append(args, "-profile", filepath.Join(s.Profiles, program+".pprof"))
 		}

@@ -1,0 +1,61 @@
+package floor
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"io"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// messages reads protobuf: the length of each message comes before it.
+func (r *reader) messages(body io.Reader) error {
+	buffer, kept := make([]byte, 64<<10), 0
+	for {
+		if kept == len(buffer) {
+			buffer = append(buffer, make([]byte, len(buffer))...)
+		}
+		n, err := body.Read(buffer[kept:])
+		rest := buffer[:kept+n]
+		for len(rest) >= 4 {
+			end := 4 + int(binary.BigEndian.Uint32(rest))
+			if len(rest) < end {
+				break
+			}
+			r.message(rest[4:end])
+			rest = rest[end:]
+		}
+		kept = copy(buffer, rest)
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// A message begins with its type, which is field 1.
+var (
+	bookmarkMessage = []byte("\x0a\x08BOOKMARK")
+	endAnnotation   = []byte(metav1.InitialEventsAnnotationKey)
+)
+
+func (r *reader) message(message []byte) {
+	isBookmark := bytes.HasPrefix(message, bookmarkMessage)
+	r.count(isBookmark, isBookmark && bytes.Contains(message, endAnnotation), func() string { return versionIn(message) })
+}
+
+// versionIn decodes the whole message: it is asked for only where times are taken, and those are of JSON else.
+func versionIn(message []byte) string {
+	var event metav1.WatchEvent
+	var envelope runtime.Unknown
+	var object metav1.PartialObjectMetadata
+	if err := event.Unmarshal(message); err != nil {
+		return ""
+	}
+	raw := bytes.TrimPrefix(event.Object.Raw, []byte("k8s\x00"))
+	if errors.Join(envelope.Unmarshal(raw), object.Unmarshal(envelope.Raw)) != nil {
+		return ""
+	}
+	return object.ResourceVersion
+}
