@@ -82,6 +82,7 @@ const (
 	maxInternalErrors      = 5
 	maxShortEmptyStreams   = 3
 	maxStrangeErrors       = 3
+	maxFailedRelists       = 3
 )
 
 // Reader reads one resource in one scope. Its state is the position: everything up to it has been emitted.
@@ -113,6 +114,7 @@ type Reader struct {
 	sawEndMarker  bool // of streamed initial events
 	anyVersion    bool // a snapshot cannot be had at the position's version
 	relistObjects bool // the last relist found objects missing, and the next one has to bring them
+	failedRelists int  // since one was complete
 	historyReset  bool // versions are lower than they were: only equality means something
 	freshNext     bool // the next stream should leave the connection
 	lagSince      time.Time

@@ -28,7 +28,7 @@ const (
 // intermediate versions and short-lived objects besides, which no snapshot shows.
 //
 // What a server sends to show that nothing was missed need be no more than the objects' versions. Only a relist
-// that tells of every object, or that follows one which found objects missing, asks for the objects.
+// that tells of every object, or that follows one which found objects missing or several that failed, asks for the objects.
 type relist struct {
 	from         version // the position when it began
 	listed       bool
@@ -66,7 +66,8 @@ func (f *follower) beginRelist(ctx context.Context) error {
 	}
 	req := f.snapshotRequest()
 	req.FreshConnection = true
-	l.metadataOnly = !f.EmitSnapshots && !f.relistObjects
+	// It may be the metadata that the server cannot give.
+	l.metadataOnly = !f.EmitSnapshots && !f.relistObjects && f.failedRelists < maxFailedRelists
 	req.MetadataOnly = l.metadataOnly
 	f.inventory.beginPass()
 	var s *stream
@@ -192,7 +193,12 @@ func (f *follower) relistObject(ctx context.Context, l *relist, fr frame) error 
 }
 
 func (f *follower) relistHole(l *relist, cause error) {
-	if !l.holes {
+	switch {
+	case l.holes:
+	case l.metadataOnly:
+		f.Logger.Warn("relist holds an event that cannot be decoded; it is taken again with the objects",
+			resourceFields(&f.Resource, cause)...)
+	default:
 		f.Logger.Error("relist holds an event that cannot be decoded; deletions are not inferred from it",
 			resourceFields(&f.Resource, cause)...)
 	}
@@ -216,7 +222,7 @@ func (f *follower) finishRelist(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if !settled && l.metadataOnly {
+	if l.metadataOnly && (!settled || l.holes) {
 		return f.relistForObjects(ctx)
 	}
 	if !settled {
@@ -246,7 +252,7 @@ func (f *follower) finishRelist(ctx context.Context) error {
 		}
 	}
 	f.Observer.RelistEnded("complete")
-	f.verified, f.verifiedAt, f.relistObjects = l.marker, f.Now(), false
+	f.verified, f.verifiedAt, f.relistObjects, f.failedRelists = l.marker, f.Now(), false, 0
 	f.scheduleRelist(f.RelistInterval)
 	f.armRelist()
 	if l.endsAtMarker() || !f.position.hasPassed(l.marker) {
@@ -259,7 +265,8 @@ func (f *follower) finishRelist(ctx context.Context) error {
 	return f.readLive(ctx)
 }
 
-// relistForObjects takes the relist again at once, with the objects that were missed.
+// relistForObjects takes the relist again at once, with the objects: some were missed, or their metadata alone cannot
+// be read.
 func (f *follower) relistForObjects(ctx context.Context) error {
 	f.dropSuccessor()
 	f.relistObjects = true

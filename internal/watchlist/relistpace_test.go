@@ -71,7 +71,9 @@ func TestRelistLeavesTheLiveStreamItsTime(t *testing.T) {
 
 type requestOpener func(context.Context, Request) (io.ReadCloser, error)
 
-func (f requestOpener) Open(ctx context.Context, req Request) (io.ReadCloser, error) { return f(ctx, req) }
+func (f requestOpener) Open(ctx context.Context, req Request) (io.ReadCloser, error) {
+	return f(ctx, req)
+}
 
 func pod(i, rv int) string {
 	return fmt.Sprintf(`{"metadata":{"name":"pod-%d","uid":"00000000-0000-4000-8000-%012x","resourceVersion":"%d"}}`, i, i, rv)

@@ -165,6 +165,9 @@ func (f *follower) failSuccessor(err error) {
 	kind := "rotate"
 	if f.successor.relist != nil {
 		kind = "relist"
+		if !isOwnEnd(err) {
+			f.failedRelists++
+		}
 		if !f.successor.relist.listed && f.hasNoWatchList(err) {
 			f.listUntil = time.Now().Add(listMemory)
 		}
