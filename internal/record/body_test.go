@@ -15,6 +15,8 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/jsonscan"
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/redact"
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/testobjects"
 )
 
 // bodyByEncodingJSON is what bodyMap must make, by other means.
@@ -98,6 +100,21 @@ func TestBodyMapOfRealObjects(t *testing.T) {
 	require.NotEmpty(t, entries)
 	for _, entry := range entries {
 		checkBody(t, bodyObject(t, entry.Name()))
+	}
+}
+
+// As redact's test of the same name: what goes out of every built-in kind, and all that could if nothing were redacted.
+func TestBodyMapAgreesWithEncodingJSONOnEveryBuiltInKind(t *testing.T) {
+	for _, o := range testobjects.All(t) {
+		t.Run(o.Name(), func(t *testing.T) {
+			t.Parallel()
+			for _, f := range o.Forms() {
+				obj, _, err := redact.NewPlan(f.Group, f.Resource).Decode(f.JSON)
+				require.NoError(t, err, f.Name)
+				checkBody(t, obj.JSON)
+				checkBody(t, string(f.JSON))
+			}
+		})
 	}
 }
 

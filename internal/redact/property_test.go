@@ -29,7 +29,11 @@ var plans = func() (all []*Plan) {
 // checkDecode checks what must hold of any data at all.
 func checkDecode(t *testing.T, data []byte, resource int) {
 	t.Helper()
-	plan, r := plans[resource], resources[resource]
+	checkDecodeAs(t, data, plans[resource], resources[resource].group, resources[resource].resource)
+}
+
+func checkDecodeAs(t *testing.T, data []byte, plan *Plan, group, resource string) {
+	t.Helper()
 	original := bytes.Clone(data)
 	obj, n, err := plan.Decode(data)
 	require.Equal(t, original, data, "the data are not written to")
@@ -64,9 +68,9 @@ func checkDecode(t *testing.T, data []byte, resource int) {
 
 	out, _, err := parseTree([]byte(obj.JSON))
 	require.NoError(t, err)
-	require.Equal(t, expected(in, r.group, r.resource), out)
+	require.Equal(t, expected(in, group, resource), out)
 
-	want := expectedFacts(in, r.group, r.resource)
+	want := expectedFacts(in, group, resource)
 	want.JSON = obj.JSON
 	require.Equal(t, want, obj)
 

@@ -1,0 +1,107 @@
+package redact
+
+import (
+	"encoding/json"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/testobjects"
+)
+
+// Decode and Identify agree with the oracle and with encoding/json on an object of every built-in kind, in every form
+// in which it may come, and nothing that was planted in it comes out. The objects are k8s.io/api's test data, in which
+// every field has a value, and not captured ones: the end-to-end tests capture some.
+func TestDecodeAgreesWithEncodingJSONOnEveryBuiltInKind(t *testing.T) {
+	for _, o := range testobjects.All(t) {
+		t.Run(o.Name(), func(t *testing.T) {
+			t.Parallel()
+			for _, f := range o.Forms() {
+				plan := NewPlan(f.Group, f.Resource)
+				checkDecodeAs(t, f.JSON, plan, f.Group, f.Resource)
+				obj, _, err := plan.Decode(f.JSON)
+				require.NoError(t, err)
+				checkAgainstMeta(t, f, obj)
+				checkSeen(t, f, obj)
+
+				out := fmt.Sprintf("%+v", obj)
+				assert.NotContains(t, out, "planted")
+				for _, p := range o.Planted {
+					assertNoForm(t, p.Value, out, p.Where)
+				}
+				require.False(t, t.Failed(), f.Name)
+			}
+		})
+	}
+}
+
+// checkSeen compares what goes out, as encoding/json reads it, with what may be seen of the object.
+func checkSeen(t *testing.T, f testobjects.Form, obj Object) {
+	t.Helper()
+	var in, out map[string]any
+	require.NoError(t, json.Unmarshal(f.JSON, &in))
+	require.NoError(t, json.Unmarshal([]byte(obj.JSON), &out))
+	require.Equal(t, testobjects.Seen(in, f.Resource), out)
+}
+
+// checkAgainstMeta compares what Decode tells of an object with what it is to the clients of Kubernetes.
+func checkAgainstMeta(t *testing.T, f testobjects.Form, obj Object) {
+	t.Helper()
+	var p metav1.PartialObjectMetadata
+	require.NoError(t, json.Unmarshal(f.JSON, &p))
+	want := Object{
+		Identity:   Identity{UID: string(p.UID), ResourceVersion: p.ResourceVersion, Namespace: p.Namespace, Name: p.Name},
+		APIVersion: p.APIVersion,
+		Kind:       p.Kind,
+		Generation: p.Generation,
+		Times:      Times{Created: p.CreationTimestamp.UTC()},
+	}
+	if p.DeletionTimestamp != nil {
+		want.Times.Deleted = p.DeletionTimestamp.UTC()
+	}
+	for _, manager := range p.ManagedFields {
+		if manager.Time != nil && manager.Time.After(want.Times.Updated) {
+			want.Times.Updated = manager.Time.UTC()
+		}
+	}
+	owner := metav1.GetControllerOf(&p)
+	if owner == nil && len(p.OwnerReferences) > 0 {
+		owner = &p.OwnerReferences[0]
+	}
+	if owner != nil {
+		want.Owner = Owner{APIVersion: owner.APIVersion, Kind: owner.Kind, Name: owner.Name, UID: string(owner.UID)}
+	}
+	if f.Resource == "events" {
+		want.EventType, want.Times.Observed = eventByEncodingJSON(t, f.JSON)
+	}
+	want.JSON = obj.JSON
+	require.Equal(t, want, obj)
+}
+
+// eventByEncodingJSON reads what the types of both groups' Events have for the type and the last observation.
+func eventByEncodingJSON(t *testing.T, data []byte) (eventType string, observed time.Time) {
+	t.Helper()
+	var event struct {
+		Type   string
+		Series struct {
+			LastObservedTime metav1.MicroTime
+		}
+		LastTimestamp, DeprecatedLastTimestamp   metav1.Time
+		EventTime                                metav1.MicroTime
+		FirstTimestamp, DeprecatedFirstTimestamp metav1.Time
+	}
+	require.NoError(t, json.Unmarshal(data, &event))
+	for _, at := range []time.Time{
+		event.Series.LastObservedTime.Time, event.LastTimestamp.Time, event.DeprecatedLastTimestamp.Time,
+		event.EventTime.Time, event.FirstTimestamp.Time, event.DeprecatedFirstTimestamp.Time,
+	} {
+		if !at.IsZero() {
+			return event.Type, at.UTC()
+		}
+	}
+	return event.Type, time.Time{}
+}
