@@ -16,10 +16,11 @@ import (
 )
 
 // A response that is not read may hold this many bytes of its stream, and all those of one connection
-// together. Go's defaults are 4 MiB and 1 GiB. An API server allows 100 streams on a connection
-// (--http2-max-streams-per-connection), so a stalled one does not stop the others.
+// together. Go's defaults are 4 MiB and 1 GiB; with much less than 1 MiB the server waits for us all the time. An API
+// server allows 100 streams on a connection (--http2-max-streams-per-connection), so a stalled one does not stop the
+// others.
 const (
-	receiveBufferPerStream     = 512 << 10
+	receiveBufferPerStream     = 1 << 20
 	receiveBufferPerConnection = 64 << 20
 )
 

@@ -19,6 +19,8 @@ const (
 	// relistObjectsPerSecond is how fast a relist is read at most. Nobody waits for it, and at full speed it would take
 	// the processors from the live stream. It is about as fast as a kube-apiserver sends.
 	relistObjectsPerSecond = 25_000
+	// relistBurst is how many objects of a relist are read before the live stream has its turn.
+	relistBurst = 250
 	// maxPendingBytes bounds what is kept of objects that the live stream has yet to deliver.
 	maxPendingBytes = 8 << 20
 )
@@ -85,11 +87,16 @@ func (f *follower) readRelist(ctx context.Context) error {
 	s, l := f.successor, f.successor.relist
 	before := s.frames
 	for !l.complete {
+		if s.pause != nil {
+			return nil
+		}
+		if s.frames-before == relistBurst {
+			s.rest(relistBurst)
+			return nil
+		}
 		line, ok := s.next()
 		if !ok {
-			if s.frames > before {
-				s.rest(s.frames - before)
-			}
+			s.rest(s.frames - before)
 			return nil
 		}
 		if err := f.relistFrame(ctx, l, line); errors.Is(err, errQueueFull) || ctx.Err() != nil {

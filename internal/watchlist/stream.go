@@ -7,12 +7,6 @@ import (
 	"io"
 )
 
-const (
-	readBufferBytes = 64 << 10
-	// keptBufferBytes is how large a buffer may stay after a large frame has passed.
-	keptBufferBytes = 1 << 20
-)
-
 // MaxFrameBytes bounds a frame. etcd limits an object to about 1.5 MiB, and the JSON of what is stored as protobuf
 // can be several times that.
 const MaxFrameBytes = 32 << 20
@@ -89,7 +83,8 @@ func (s *stream) read(ctx context.Context, opener Opener, req Request) error {
 		return ctx.Err()
 	}
 
-	var tail []byte // of a frame whose end has not come yet; in the buffer that was handed over last
+	size := readSize{bytes: minReadBytes}
+	var tail []byte // of a frame whose end has not come yet
 	for {
 		var buffer []byte
 		select {
@@ -97,11 +92,12 @@ func (s *stream) read(ctx context.Context, opener Opener, req Request) error {
 		case <-ctx.Done():
 			return ctx.Err()
 		}
-		if cap(buffer) == 0 || cap(buffer) > keptBufferBytes {
-			buffer = make([]byte, 0, max(readBufferBytes, 2*len(tail)))
+		if cap(buffer) != size.bytes {
+			buffer = make([]byte, 0, max(size.bytes, 2*len(tail)))
 		}
 		buffer = append(buffer[:0], tail...)
 		whole, err := readFrames(body, &buffer)
+		size.adapt(len(buffer) - len(tail))
 		if whole > 0 && !s.send(ctx, chunk{frames: buffer[:whole], buffer: buffer}) {
 			return ctx.Err()
 		}

@@ -35,7 +35,7 @@ func readAll(t *testing.T, body io.Reader) (lines []string, end error) {
 }
 
 func TestStreamCutsLines(t *testing.T) {
-	large := strings.Repeat("x", 3*readBufferBytes)
+	large := strings.Repeat("x", 3*minReadBytes)
 	f := func(body string, want ...string) {
 		t.Helper()
 		for _, reader := range []io.Reader{strings.NewReader(body), iotest.OneByteReader(strings.NewReader(body)), iotest.DataErrReader(strings.NewReader(body))} {
@@ -52,6 +52,28 @@ func TestStreamCutsLines(t *testing.T) {
 	f("this was cut")
 	f("a\n"+large+"\nb\n", "a", large, "b")
 	f(large+"\n"+large+"\n", large, large)
+}
+
+func TestReadSizeFollowsTheServer(t *testing.T) {
+	size := readSize{bytes: minReadBytes}
+	for range 10 {
+		size.adapt(size.bytes)
+	}
+	assert.Equal(t, maxReadBytes, size.bytes)
+	size.adapt(MaxFrameBytes)
+	assert.Equal(t, maxReadBytes, size.bytes)
+
+	for range 10 * smallReads {
+		size.adapt(maxReadBytes / 4) // neither half full nor nearly empty
+	}
+	for range smallReads - 1 {
+		size.adapt(8 << 10)
+	}
+	assert.Equal(t, maxReadBytes, size.bytes, "a pause")
+	for range 10 * smallReads {
+		size.adapt(8 << 10)
+	}
+	assert.Equal(t, minReadBytes, size.bytes)
 }
 
 func TestStreamManySmallLines(t *testing.T) {

@@ -59,9 +59,10 @@ func (s *successor) stopDue() {
 	}
 }
 
-// rest lets the live stream alone for a while, after so many objects of a relist have been read.
+// rest leaves a relist alone for a while, after so many of its objects have been read.
 func (s *successor) rest(objects int) {
-	if s.stopPause(); objects > 0 {
+	if objects > 0 {
+		s.stopPause()
 		s.pause = time.NewTimer(time.Duration(objects) * time.Second / relistObjectsPerSecond)
 	}
 }

@@ -60,7 +60,7 @@ func newClient(o contender.Options) (*http.Client, error) {
 	return &http.Client{Transport: &http.Transport{
 		TLSClientConfig: config, ForceAttemptHTTP2: true, DisableCompression: !o.Gzip,
 		// As our receiver has it.
-		HTTP2: &http.HTTP2Config{MaxReceiveBufferPerStream: 512 << 10, MaxReceiveBufferPerConnection: 64 << 20},
+		HTTP2: &http.HTTP2Config{MaxReceiveBufferPerStream: 1 << 20, MaxReceiveBufferPerConnection: 64 << 20},
 	}}, nil
 }
 
