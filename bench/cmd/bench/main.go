@@ -27,7 +27,7 @@ func main() {
 	flag.IntVar(&o.Runs, "runs", 3, "how often what is short is measured")
 	flag.StringVar(&o.ControlPlane, "control-plane", os.Getenv("KUBEBUILDER_ASSETS"), "folder of etcd and kube-apiserver, for -server real")
 	server := flag.String("server", "both", "replay, real (a kube-apiserver) or both")
-	pods := flag.String("pods", "", "numbers of pods on a real API server, ascending, separated by commas (default 20000, or 2000 if -quick)")
+	pods := flag.String("pods", "", "numbers of pods on a real API server, ascending, separated by commas (default 20000,50000, or 2000 if -quick)")
 	scenarios := flag.String("only", "", "scenarios, separated by commas, of "+strings.Join(runner.Scenarios, ", "))
 	output := outputs{}
 	flag.StringVar(&output.json, "json", "bin/bench/results.json", "file for the single results")
@@ -47,7 +47,7 @@ func main() {
 		o.Scenarios = []string{"real"}
 	}
 	if *pods == "" {
-		*pods = "20000"
+		*pods = "20000,50000"
 		if o.Quick {
 			*pods = "2000"
 		}
