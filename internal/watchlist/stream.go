@@ -83,7 +83,7 @@ func (s *stream) read(ctx context.Context, opener Opener, req Request) error {
 		return ctx.Err()
 	}
 
-	size := readSize{bytes: minReadBytes}
+	size := minReadBytes
 	var tail []byte // of a frame whose end has not come yet
 	for {
 		var buffer []byte
@@ -92,12 +92,9 @@ func (s *stream) read(ctx context.Context, opener Opener, req Request) error {
 		case <-ctx.Done():
 			return ctx.Err()
 		}
-		if cap(buffer) != size.bytes {
-			buffer = make([]byte, 0, max(size.bytes, 2*len(tail)))
-		}
-		buffer = append(buffer[:0], tail...)
+		buffer = append(bufferFor(buffer, size, len(tail)), tail...)
 		whole, err := readFrames(body, &buffer)
-		size.adapt(len(buffer) - len(tail))
+		size = nextReadBytes(size, len(buffer)-len(tail))
 		if whole > 0 && !s.send(ctx, chunk{frames: buffer[:whole], buffer: buffer}) {
 			return ctx.Err()
 		}
@@ -158,7 +155,7 @@ func (s *stream) next() (line []byte, ok bool) {
 		}
 	}
 	if s.buffer != nil {
-		s.free <- s.buffer
+		s.free <- keptBuffer(s.buffer)
 		s.buffer = nil
 	}
 	return nil, false

@@ -54,26 +54,21 @@ func TestStreamCutsLines(t *testing.T) {
 	f(large+"\n"+large+"\n", large, large)
 }
 
-func TestReadSizeFollowsTheServer(t *testing.T) {
-	size := readSize{bytes: minReadBytes}
-	for range 10 {
-		size.adapt(size.bytes)
-	}
-	assert.Equal(t, maxReadBytes, size.bytes)
-	size.adapt(MaxFrameBytes)
-	assert.Equal(t, maxReadBytes, size.bytes)
+func TestReadBuffersFollowTheServer(t *testing.T) {
+	assert.Equal(t, minReadBytes, nextReadBytes(minReadBytes, 8<<10), "a live change")
+	assert.Equal(t, maxReadBytes, nextReadBytes(minReadBytes, minReadBytes), "there is more")
+	assert.Equal(t, maxReadBytes, nextReadBytes(maxReadBytes, maxReadBytes/4))
+	assert.Equal(t, minReadBytes, nextReadBytes(maxReadBytes, 8<<10))
 
-	for range 10 * smallReads {
-		size.adapt(maxReadBytes / 4) // neither half full nor nearly empty
-	}
-	for range smallReads - 1 {
-		size.adapt(8 << 10)
-	}
-	assert.Equal(t, maxReadBytes, size.bytes, "a pause")
-	for range 10 * smallReads {
-		size.adapt(8 << 10)
-	}
-	assert.Equal(t, minReadBytes, size.bytes)
+	small := bufferFor(nil, minReadBytes, 0)
+	assert.Equal(t, minReadBytes, cap(small))
+	assert.Equal(t, minReadBytes, cap(keptBuffer(small)))
+	large := bufferFor(small, maxReadBytes, 100)
+	assert.Equal(t, maxReadBytes, cap(large))
+	assert.Nil(t, keptBuffer(large), "an idle stream keeps no large one")
+	grown := bufferFor(nil, minReadBytes, 3*maxReadBytes)
+	assert.Equal(t, 6*maxReadBytes, cap(grown))
+	assert.Nil(t, keptBuffer(grown))
 }
 
 func TestStreamManySmallLines(t *testing.T) {
