@@ -7,7 +7,7 @@ func Key(s []byte, i int) (end int, c Content, value int, err error) {
 		return i, 0, i, Unexpected(s, i)
 	}
 	end = Plain(s, i+1)
-	if end+2 < len(s) && s[end] == '"' && s[end+1] == ':' && s[end+2] > ' ' { // as nearly all are
+	if EndsKey(s, end) {
 		return end + 1, 0, end + 2, nil
 	}
 	if end, c, err = StringFrom(s, end); err != nil {

@@ -79,8 +79,7 @@ func Skip(s []byte, i, depth int) (end int, err error) {
 // skipKey passes the key of a member that starts at s[i], and its colon.
 func skipKey(s []byte, i int) (end int, err error) {
 	if i < len(s) && s[i] == '"' {
-		end = Plain(s, i+1)
-		if end+1 < len(s) && s[end] == '"' && s[end+1] == ':' { // as nearly all are
+		if end = Plain(s, i+1); EndsKey(s, end) {
 			return end + 2, nil
 		}
 	}

@@ -139,7 +139,7 @@ func (o *outline) addString(from, to int, content jsonscan.Content) {
 // key adds the key of a member that starts at json[i], and returns where its value does.
 func (o *outline) key(i int) (value int, err error) {
 	end := jsonscan.Plain(o.data, i+1)
-	if end+2 < len(o.data) && o.data[i] == '"' && o.data[end] == '"' && o.data[end+1] == ':' && o.data[end+2] > ' ' { // as nearly all are
+	if jsonscan.EndsKey(o.data, end) && o.data[i] == '"' {
 		o.add(partString, i+1, end)
 		return end + 2, nil
 	}
@@ -172,7 +172,7 @@ func (o *outline) parted(i, depth int, kind partKind, closing byte) (end int, er
 			return i, err
 		}
 		n++
-		if i+1 < len(o.data) && o.data[i] == ',' && o.data[i+1] > ' ' { // as nearly always, and quicker than Next
+		if jsonscan.CommaAt(o.data, i) {
 			i++
 			continue
 		}

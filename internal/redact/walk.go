@@ -90,10 +90,9 @@ func (w *walk) object(i int, in *interior, depth int) (end int, err error) {
 	}
 	for {
 		key := i
-		// As nearly all keys are: plain, with the colon and the value next to it.
 		quote := jsonscan.Plain(data, key+1)
 		keyEnd, value, content := quote+1, quote+2, jsonscan.Content(0)
-		if value >= len(data) || data[key] != '"' || data[quote] != '"' || data[keyEnd] != ':' || data[value] <= ' ' {
+		if !jsonscan.EndsKey(data, quote) || data[key] != '"' {
 			if keyEnd, content, value, err = jsonscan.Key(data, key); err != nil {
 				return value, err
 			}
@@ -130,7 +129,7 @@ func (w *walk) object(i int, in *interior, depth int) (end int, err error) {
 			isSecret = w.note(r.note, value, end) || isSecret
 		}
 
-		if end+1 < len(data) && data[end] == ',' && data[end+1] > ' ' { // as nearly always, and quicker than Next
+		if jsonscan.CommaAt(data, end) {
 			i = end + 1
 			continue
 		}
@@ -179,7 +178,7 @@ func (w *walk) array(i int, in *interior, depth int) (end int, err error) {
 			w.note(r.note, value, end)
 		}
 
-		if end+1 < len(data) && data[end] == ',' && data[end+1] > ' ' { // as nearly always, and quicker than Next
+		if jsonscan.CommaAt(data, end) {
 			i = end + 1
 			continue
 		}
