@@ -85,11 +85,11 @@ func (f *follower) beginRelist(ctx context.Context) error {
 // readRelist reads the snapshot up to its marker, and finishes once the live stream has come as far.
 func (f *follower) readRelist(ctx context.Context) error {
 	s, l := f.successor, f.successor.relist
+	if s.pause != nil {
+		return nil
+	}
 	before := s.frames
 	for !l.complete {
-		if s.pause != nil {
-			return nil
-		}
 		if s.frames-before == relistBurst {
 			s.rest(relistBurst)
 			return nil

@@ -62,7 +62,6 @@ func (s *successor) stopDue() {
 // rest leaves a relist alone for a while, after so many of its objects have been read.
 func (s *successor) rest(objects int) {
 	if objects > 0 {
-		s.stopPause()
 		s.pause = time.NewTimer(time.Duration(objects) * time.Second / relistObjectsPerSecond)
 	}
 }
@@ -93,7 +92,6 @@ func (f *follower) dropSuccessor() {
 func (f *follower) promoteSuccessor() {
 	f.live.close()
 	f.successor.stopDue()
-	f.successor.stopPause()
 	f.live, f.successor = f.successor.stream, nil
 	f.silence.Reset(f.silenceLimit(f.live))
 	f.rescheduleRotate()
