@@ -113,7 +113,18 @@ func unlessEnded(ctx context.Context, err error) error {
 	return err
 }
 
-func (r *reader) frames(body io.Reader) error {
+func (r *reader) frames(body io.Reader) error { return split(body, lineEnd, r.frame) }
+
+// lineEnd is where the first line ends, of which so many bytes were seen before; 0: not yet.
+func lineEnd(rest []byte, seen int) int {
+	if at := bytes.IndexByte(rest[seen:], '\n'); at >= 0 {
+		return seen + at + 1
+	}
+	return 0
+}
+
+// split gives to take what end finds to be whole.
+func split(body io.Reader, end func(rest []byte, seen int) int, take func([]byte)) error {
 	buffer, kept := make([]byte, 64<<10), 0
 	for {
 		if kept == len(buffer) {
@@ -121,9 +132,9 @@ func (r *reader) frames(body io.Reader) error {
 		}
 		n, err := body.Read(buffer[kept:])
 		rest := buffer[:kept+n]
-		for at := bytes.IndexByte(rest[kept:], '\n'); at >= 0; at = bytes.IndexByte(rest, '\n') {
-			r.frame(rest[:kept+at])
-			rest, kept = rest[kept+at+1:], 0
+		for at := end(rest, kept); at > 0; at = end(rest, 0) {
+			take(rest[:at])
+			rest = rest[at:]
 		}
 		kept = copy(buffer, rest)
 		if err != nil {

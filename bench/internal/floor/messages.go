@@ -12,26 +12,20 @@ import (
 
 // messages reads protobuf: the length of each message comes before it.
 func (r *reader) messages(body io.Reader) error {
-	buffer, kept := make([]byte, 64<<10), 0
-	for {
-		if kept == len(buffer) {
-			buffer = append(buffer, make([]byte, len(buffer))...)
-		}
-		n, err := body.Read(buffer[kept:])
-		rest := buffer[:kept+n]
-		for len(rest) >= 4 {
-			end := 4 + int(binary.BigEndian.Uint32(rest))
-			if len(rest) < end {
-				break
-			}
-			r.message(rest[4:end])
-			rest = rest[end:]
-		}
-		kept = copy(buffer, rest)
-		if err != nil {
-			return err
-		}
+	return split(body, messageEnd, func(framed []byte) { r.message(framed[lengthBytes:]) })
+}
+
+const lengthBytes = 4
+
+// messageEnd is where the first message ends; 0: not yet.
+func messageEnd(rest []byte, _ int) int {
+	if len(rest) < lengthBytes {
+		return 0
 	}
+	if end := lengthBytes + int(binary.BigEndian.Uint32(rest)); end <= len(rest) {
+		return end
+	}
+	return 0
 }
 
 // A message begins with its type, which is field 1.
