@@ -6,6 +6,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/plog"
 
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/scope"
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/watchlist"
 )
 
@@ -35,14 +36,14 @@ func told(c *watchlist.Change) time.Time {
 	switch {
 	case c.Type == watchlist.Gap && c.Gap != nil:
 		return c.Gap.To
-	case isEvents(c.Resource) && !times.Observed.IsZero():
+	case scope.IsEvents(c.Scope.GroupResource) && !times.Observed.IsZero():
 		// Of every change of an Event, also its expiry: it tells of this moment.
 		return times.Observed
 	}
 
 	switch c.Type {
 	case watchlist.Added:
-		if c.Resource.LabelSelector != "" || c.Resource.FieldSelector != "" {
+		if c.Scope.Selective() {
 			// It may have come into the selection long after it was created.
 			return latest(times.Created, times.Updated)
 		}

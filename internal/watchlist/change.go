@@ -4,27 +4,8 @@ import (
 	"time"
 
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/redact"
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/scope"
 )
-
-// Resource names what one reader reads: a served resource and the scope of the requests.
-type Resource struct {
-	Group         string
-	Version       string
-	Plural        string
-	Kind          string
-	Namespaced    bool
-	Namespace     string // "" reads all namespaces (and cluster-scoped resources)
-	LabelSelector string
-	FieldSelector string
-}
-
-// APIVersion is the resource's apiVersion as objects carry it.
-func (r Resource) APIVersion() string {
-	if r.Group == "" {
-		return r.Version
-	}
-	return r.Group + "/" + r.Version
-}
 
 // Type says what happened to the object, or what the record tells of the stream.
 type Type uint8
@@ -53,9 +34,9 @@ const (
 
 // Change is one thing to tell the next consumer. Its object is redacted already.
 type Change struct {
-	Resource *Resource
-	Type     Type
-	Origin   Origin
+	Scope  *scope.Scope // of the reader
+	Type   Type
+	Origin Origin
 	// Inferred marks a deletion that no watch event told of: the object was missing from a snapshot.
 	// Only the identity of such an object is known, and its ResourceVersion is that of the snapshot.
 	Inferred bool

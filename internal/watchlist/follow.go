@@ -25,8 +25,8 @@ func (r *Reader) follow(ctx context.Context, s *stream) ending {
 		Reader:  r,
 		live:    s,
 		silence: time.NewTimer(r.silenceLimit(s)),
-		relist:  dueTimer(r.nextRelist),
-		rotate:  dueTimer(r.nextRotate),
+		relist:  dueTimer(r.schedule.relist),
+		rotate:  dueTimer(r.schedule.rotate),
 	}
 	defer func() {
 		f.abandonRelist()
@@ -78,6 +78,10 @@ func (f *follower) loop(ctx context.Context) error {
 			}
 		case <-f.rotate.C:
 			f.beginRotate(ctx)
+		case api := <-f.apis:
+			if f.useAPI(api) {
+				f.beginRotate(ctx)
+			}
 		case <-ctx.Done():
 			return ctx.Err()
 		}
@@ -116,7 +120,7 @@ func (f *follower) deletedLive(key Key, rv version) {
 // silenceLimit is how long a stream may say nothing before it is taken to be dead.
 func (r *Reader) silenceLimit(s *stream) time.Duration {
 	switch {
-	case r.withoutMarks:
+	case r.Knowledge.lacksBookmarks():
 		return 2 * watchTimeout // the watch's own timeout comes first
 	case s.frames == 0:
 		return resumeSilenceLimit
@@ -125,16 +129,16 @@ func (r *Reader) silenceLimit(s *stream) time.Duration {
 }
 
 func (r *Reader) scheduleRelist(in time.Duration) {
-	r.nextRelist = time.Time{}
+	r.schedule.relist = time.Time{}
 	if r.RelistInterval > 0 {
-		r.nextRelist = time.Now().Add(spread(min(in, r.RelistInterval)))
+		r.schedule.relist = time.Now().Add(spread(min(in, r.RelistInterval)))
 	}
 }
 
 func (r *Reader) scheduleRotate() {
-	r.nextRotate = time.Time{}
+	r.schedule.rotate = time.Time{}
 	if r.RotateInterval > 0 {
-		r.nextRotate = time.Now().Add(spread(r.RotateInterval))
+		r.schedule.rotate = time.Now().Add(spread(r.RotateInterval))
 	}
 }
 
@@ -149,15 +153,15 @@ func dueTimer(at time.Time) *time.Timer {
 }
 
 func (f *follower) armRelist() {
-	if !f.nextRelist.IsZero() {
-		f.relist.Reset(time.Until(f.nextRelist))
+	if !f.schedule.relist.IsZero() {
+		f.relist.Reset(time.Until(f.schedule.relist))
 	}
 }
 
 func (f *follower) rescheduleRotate() {
 	f.scheduleRotate()
-	if !f.nextRotate.IsZero() {
-		f.rotate.Reset(time.Until(f.nextRotate))
+	if !f.schedule.rotate.IsZero() {
+		f.rotate.Reset(time.Until(f.schedule.rotate))
 	}
 }
 

@@ -24,11 +24,11 @@ func (r *Reader) liveFrame(ctx context.Context, line []byte, onDeletion func(Key
 		return r.liveObject(ctx, f, Deleted, onDeletion)
 	case watch.Bookmark:
 		if mark, err := parseBookmark(f.object); err == nil && !mark.rv.none() {
-			if err := r.advanced(ctx, mark.rv, liveEmitPatience); err != nil {
+			if err := r.advanced(ctx, mark.rv, liveEmitTimeout); err != nil {
 				return err
 			}
 			if !mark.endsInitialList {
-				r.sawBookmark, r.withoutMarks = true, false
+				r.Knowledge.bookmarkSeen()
 			}
 			r.position.close(mark.rv)
 			r.lastKnown = r.Now()
@@ -42,17 +42,21 @@ func (r *Reader) liveFrame(ctx context.Context, line []byte, onDeletion func(Key
 }
 
 func (r *Reader) liveObject(ctx context.Context, f frame, t Type, onDeletion func(Key, version)) error {
-	obj, err := r.decode(f.object, r.badFrames > 0 && r.badFrameAfter == r.position.rv)
+	obj, err := r.decode(f.object, r.faults.badFrames > 0 && r.faults.badFramesAt == r.position.rv)
 	if err != nil {
 		return r.badFrame(err)
 	}
 	key, rv := keyOf(obj.Identity), parseVersion(obj.ResourceVersion)
+	if !r.owns(key) {
+		r.passForeign(rv, key)
+		return nil
+	}
 	if r.isRepeated(key, rv, t) {
 		r.Observer.DuplicateDropped()
 		return nil
 	}
 	c := Change{Type: t, Origin: Live, Object: obj, Key: key, Advances: !rv.none()}
-	if err := r.emit(ctx, c, liveEmitPatience); err != nil {
+	if err := r.emit(ctx, c, liveEmitTimeout); err != nil {
 		return err
 	}
 	if t == Deleted {
@@ -67,6 +71,12 @@ func (r *Reader) liveObject(ctx context.Context, f frame, t Type, onDeletion fun
 		r.trimDeletedAhead()
 	}
 	return nil
+}
+
+// passForeign moves the position past an event of an object that another process emits.
+func (r *Reader) passForeign(rv version, key Key) {
+	r.position.advance(rv, key)
+	r.lastKnown = r.Now()
 }
 
 // isRepeated says that the event went out already: from a stream before this one, from the one beside it, or
@@ -96,10 +106,10 @@ func (r *Reader) trimDeletedAhead() {
 
 // badFrame notes that the event after the position cannot be decoded.
 func (r *Reader) badFrame(cause error) error {
-	if r.badFrameAfter != r.position.rv {
-		r.badFrames = 0
+	if r.faults.badFramesAt != r.position.rv {
+		r.faults.badFrames = 0
 	}
-	r.badFrames++
-	r.badFrameAfter = r.position.rv
+	r.faults.badFrames++
+	r.faults.badFramesAt = r.position.rv
 	return fmt.Errorf("%w: %w", errUndecodable, cause)
 }

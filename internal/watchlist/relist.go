@@ -13,9 +13,9 @@ import (
 )
 
 const (
-	// catchUpPatience is how long the live stream may take to come as far as the snapshot. On a quiet
+	// catchUpTimeout is how long the live stream may take to come as far as the snapshot. On a quiet
 	// resource that is the next bookmark, which is due within a minute.
-	catchUpPatience = 90 * time.Second
+	catchUpTimeout = 90 * time.Second
 	// relistObjectsPerSecond is how fast a relist is read at most. Nobody waits for it, and at full speed it would take
 	// the processors from the live stream. It is about as fast as a kube-apiserver sends.
 	relistObjectsPerSecond = 25_000
@@ -32,23 +32,23 @@ const (
 // What a server sends to show that nothing was missed need be no more than the objects' versions. Only a relist
 // that tells of every object, or that follows one which found objects missing or several that failed, asks for the objects.
 type relist struct {
+	stream       *stream
 	from         version // the position when it began
-	listed       bool
 	metadataOnly bool
 	holdsSlot    bool
-	holes        bool // some object could not be identified: nothing is proven absent
+	unidentified bool // some object could not be identified: nothing is proven absent
 
 	pending      map[Key]redact.Object // newer in the snapshot than in the inventory
 	pendingBytes int
 	deleted      map[Key]version // by the live stream, since the relist began
 
-	complete bool
-	marker   version
-	set      snapshotSet // of relist.emit: snapshot
+	complete   bool
+	endVersion version
+	set        snapshotSet // of relist.emit: snapshot
 }
 
 // endsAtMarker says that what follows the snapshot is not a stream to go on with.
-func (l *relist) endsAtMarker() bool { return l.listed || l.metadataOnly }
+func (l *relist) endsAtMarker() bool { return l.stream.listed || l.metadataOnly }
 
 func (f *follower) beginRelist(ctx context.Context) error {
 	if f.successor != nil { // a rotation, which this makes up for
@@ -69,13 +69,12 @@ func (f *follower) beginRelist(ctx context.Context) error {
 	req := f.snapshotRequest()
 	req.FreshConnection = true
 	// It may be the metadata that the server cannot give.
-	l.metadataOnly = !f.EmitSnapshots && !f.relistObjects && f.failedRelists < maxFailedRelists
+	l.metadataOnly = !f.EmitSnapshots && !f.schedule.relistObjects && f.faults.failedRelists < maxFailedRelists
 	req.MetadataOnly = l.metadataOnly
 	f.inventory.beginPass()
-	var s *stream
-	s, l.listed = f.openSnapshot(ctx, req)
-	f.successor = &successor{stream: s, relist: l}
-	f.successor.setDue(endMarkerPatience)
+	l.stream = f.openSnapshot(ctx, req)
+	f.successor = &successor{stream: l.stream, relist: l}
+	f.successor.setDue(endMarkerTimeout)
 	if f.EmitSnapshots {
 		return l.set.begin(ctx, f.Reader)
 	}
@@ -91,12 +90,12 @@ func (f *follower) readRelist(ctx context.Context) error {
 	before := s.frames
 	for !l.complete {
 		if s.frames-before == relistBurst {
-			s.rest(relistBurst)
+			s.throttle(relistBurst)
 			return nil
 		}
 		line, ok := s.next()
 		if !ok {
-			s.rest(s.frames - before)
+			s.throttle(s.frames - before)
 			return nil
 		}
 		if err := f.relistFrame(ctx, l, line); errors.Is(err, errQueueFull) || ctx.Err() != nil {
@@ -111,11 +110,11 @@ func (f *follower) readRelist(ctx context.Context) error {
 		if l.endsAtMarker() {
 			s.close()
 		}
-		s.setDue(catchUpPatience)
+		s.setDue(catchUpTimeout)
 		<-f.SnapshotSlots
 		l.holdsSlot = false
 	}
-	if f.position.hasPassed(l.marker) {
+	if f.position.hasPassed(l.endVersion) {
 		return f.finishRelist(ctx)
 	}
 	return nil
@@ -124,7 +123,7 @@ func (f *follower) readRelist(ctx context.Context) error {
 func (f *follower) relistFrame(ctx context.Context, l *relist, line []byte) error {
 	fr, err := parseFrame(line)
 	if err != nil {
-		f.relistHole(l, err)
+		f.unidentifiedInRelist(l, err)
 		return nil
 	}
 	switch fr.event {
@@ -134,7 +133,7 @@ func (f *follower) relistFrame(ctx context.Context, l *relist, line []byte) erro
 		// A live event before the marker. The live stream delivers it too; here it only means that the
 		// object is not in the snapshot.
 		if id, err := f.Plan.Identify(fr.object); err == nil {
-			f.inventory.unmark(keyOf(id))
+			f.inventory.unmarkSeen(keyOf(id))
 			delete(l.pending, keyOf(id))
 		}
 		return nil
@@ -149,12 +148,12 @@ func (f *follower) relistFrame(ctx context.Context, l *relist, line []byte) erro
 		if mark.rv.before(l.from) {
 			return errStale
 		}
-		l.marker, l.complete = mark.rv, true
+		l.endVersion, l.complete = mark.rv, true
 		return nil
 	case watch.Error:
 		return statusError(fr.object)
 	}
-	f.relistHole(l, fmt.Errorf("unknown watch event type %q", fr.event))
+	f.unidentifiedInRelist(l, fmt.Errorf("unknown watch event type %q", fr.event))
 	return nil
 }
 
@@ -163,11 +162,14 @@ func (f *follower) relistFrame(ctx context.Context, l *relist, line []byte) erro
 func (f *follower) relistObject(ctx context.Context, l *relist, fr frame) error {
 	id, err := f.Plan.Identify(fr.object)
 	if err != nil {
-		f.relistHole(l, err)
+		f.unidentifiedInRelist(l, err)
 		return nil
 	}
 	key, rv := keyOf(id), parseVersion(id.ResourceVersion)
-	f.inventory.mark(key)
+	if !f.owns(key) {
+		return nil
+	}
+	f.inventory.markSeen(key)
 	known, isKnown := f.inventory.get(key)
 	gone, isGone := l.deleted[key]
 	switch {
@@ -176,7 +178,7 @@ func (f *follower) relistObject(ctx context.Context, l *relist, fr frame) error 
 	case isKnown && rv == known && f.EmitSnapshots:
 		obj, err := f.decode(fr.object, true)
 		if err != nil {
-			f.relistHole(l, err)
+			f.unidentifiedInRelist(l, err)
 			return nil
 		}
 		return f.emitRelisted(ctx, l, key, obj)
@@ -189,7 +191,7 @@ func (f *follower) relistObject(ctx context.Context, l *relist, fr frame) error 
 	}
 	obj, err := f.decode(fr.object, true)
 	if err != nil {
-		f.relistHole(l, err)
+		f.unidentifiedInRelist(l, err)
 		return nil
 	}
 	if l.pendingBytes += len(obj.JSON); l.pendingBytes > maxPendingBytes {
@@ -199,21 +201,21 @@ func (f *follower) relistObject(ctx context.Context, l *relist, fr frame) error 
 	return nil
 }
 
-func (f *follower) relistHole(l *relist, cause error) {
+func (f *follower) unidentifiedInRelist(l *relist, cause error) {
 	switch {
-	case l.holes:
+	case l.unidentified:
 	case l.metadataOnly:
 		f.Logger.Warn("relist holds an event that cannot be decoded; it is taken again with the objects",
-			resourceFields(&f.Resource, cause)...)
+			f.fields(cause)...)
 	default:
 		f.Logger.Error("relist holds an event that cannot be decoded; deletions are not inferred from it",
-			resourceFields(&f.Resource, cause)...)
+			f.fields(cause)...)
 	}
-	l.holes = true
+	l.unidentified = true
 }
 
 func (f *follower) emitRelisted(ctx context.Context, l *relist, key Key, obj redact.Object) error {
-	err := f.emit(ctx, Change{Type: Snapshot, Origin: Relist, Object: obj, Key: key, Snapshot: l.set.info()}, snapshotEmitPatience)
+	err := f.emit(ctx, Change{Type: Snapshot, Origin: Relist, Object: obj, Key: key, Snapshot: l.set.info()}, snapshotEmitTimeout)
 	if err == nil {
 		l.set.objects++
 	}
@@ -224,45 +226,46 @@ func (f *follower) emitRelisted(ctx context.Context, l *relist, key Key, obj red
 // stream.
 func (f *follower) finishRelist(ctx context.Context) error {
 	l := f.successor.relist
-	missed := lostHistory{reason: "missed_by_watch", from: f.verified, since: f.verifiedAt}
+	missed := lostHistory{reason: "missed_by_watch", from: f.verified.version, since: f.verified.at}
 	settled, err := f.settlePending(ctx, l, &missed)
 	if err != nil {
 		return err
 	}
-	if l.metadataOnly && (!settled || l.holes) {
+	if l.metadataOnly && (!settled || l.unidentified) {
 		return f.relistForObjects(ctx)
 	}
 	if !settled {
 		f.lost = &missed
 		return errRelistDue
 	}
-	if !l.holes {
+	if !l.unidentified {
 		for _, key := range f.inventory.unseen() {
-			if known, _ := f.inventory.get(key); !known.none() && !l.marker.atLeast(known) {
+			if known, _ := f.inventory.get(key); !known.none() && !l.endVersion.atLeast(known) {
 				continue // younger than the snapshot
 			}
-			if err := f.emitInferredDeletion(ctx, key, l.marker, snapshotEmitPatience); err != nil {
+			if err := f.emitInferredDeletion(ctx, key, l.endVersion, snapshotEmitTimeout); err != nil {
 				return err
 			}
-			if !f.position.hasPassed(l.marker) {
-				f.deletedAhead[key] = l.marker
+			if !f.position.hasPassed(l.endVersion) {
+				f.deletedAhead[key] = l.endVersion
 			}
 			missed.count(Deleted)
 		}
 	}
-	if err := missed.tell(ctx, f.Reader, l.marker); err != nil {
+	if err := missed.tell(ctx, f.Reader, l.endVersion); err != nil {
 		return err
 	}
 	if f.EmitSnapshots {
-		if err := l.set.end(ctx, f.Reader, l.marker); err != nil {
+		if err := l.set.end(ctx, f.Reader, l.endVersion); err != nil {
 			return err
 		}
 	}
 	f.Observer.RelistEnded("complete")
-	f.verified, f.verifiedAt, f.relistObjects, f.failedRelists = l.marker, f.Now(), false, 0
+	f.verified = verification{l.endVersion, f.Now()}
+	f.schedule.relistObjects, f.faults.failedRelists = false, 0
 	f.scheduleRelist(f.RelistInterval)
 	f.armRelist()
-	if l.endsAtMarker() || !f.position.hasPassed(l.marker) {
+	if l.endsAtMarker() || !f.position.hasPassed(l.endVersion) {
 		// From the position on, and not from the snapshot: what lies between may still be had.
 		f.dropSuccessor()
 		f.beginRotate(ctx)
@@ -276,8 +279,8 @@ func (f *follower) finishRelist(ctx context.Context) error {
 // be read.
 func (f *follower) relistForObjects(ctx context.Context) error {
 	f.dropSuccessor()
-	f.relistObjects = true
-	f.nextRelist = time.Now()
+	f.schedule.relistObjects = true
+	f.schedule.relist = time.Now()
 	f.armRelist()
 	return f.readLive(ctx)
 }
@@ -316,13 +319,13 @@ func (f *follower) settlePending(ctx context.Context, l *relist, missed *lostHis
 		if isKnown && !known.none() {
 			c.Type = Modified
 		}
-		if err := f.emit(ctx, c, snapshotEmitPatience); err != nil {
+		if err := f.emit(ctx, c, snapshotEmitTimeout); err != nil {
 			return false, err
 		}
 		f.Observer.Recovered()
 		missed.count(c.Type)
 		f.remember(key, obj.Identity, rv)
-		f.inventory.mark(key)
+		f.inventory.markSeen(key)
 	}
 	return settled, nil
 }
@@ -334,7 +337,7 @@ func (f *follower) relistTimedOut(ctx context.Context) error {
 	case !l.complete:
 		f.failSuccessor(errNoEndMarker)
 		return nil
-	case f.withoutMarks:
+	case f.Knowledge.lacksBookmarks():
 		// A quiet stream without bookmarks never comes as far. What it had to deliver it has delivered
 		// long since, so that what is missing now was missed.
 		return f.finishRelist(ctx)

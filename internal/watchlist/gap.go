@@ -64,7 +64,7 @@ func (l *lostHistory) tell(ctx context.Context, r *Reader, until version) error 
 		FromRV: l.from.String(), ToRV: until.String(),
 		From: l.since, To: r.Now(),
 		Added: l.added, Modified: l.modified, Deleted: l.deleted,
-	}}, snapshotEmitPatience)
+	}}, snapshotEmitTimeout)
 	if err == nil {
 		r.Observer.GapRecorded(l.reason)
 	}
