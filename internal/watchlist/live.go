@@ -38,7 +38,7 @@ func (r *Reader) liveFrame(ctx context.Context, line []byte, onDeletion func(Key
 		return statusError(f.object)
 	}
 	r.Observer.FrameUndecodable()
-	return r.badFrame(fmt.Errorf("unknown watch event type %q", f.event))
+	return r.badFrame(errUnknownType(f.event))
 }
 
 func (r *Reader) liveObject(ctx context.Context, f frame, t Type, onDeletion func(Key, version)) error {
