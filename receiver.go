@@ -36,6 +36,7 @@ type watchlistReceiver struct {
 	keeper   *checkpoint.Keeper // nil without storage
 	delivery *delivery.Delivery[watchlist.Change]
 	health   *health
+	crowd    *watchlist.Crowd
 	session  *session
 }
 
@@ -59,6 +60,7 @@ func newReceiver(cfg *Config, set receiver.Settings, next consumer.Logs) (receiv
 		set:       set,
 		next:      delivery.WithObsReport(next, report, metadata.Type.String()),
 		telemetry: t,
+		crowd:     watchlist.NewCrowd(set.Logger),
 	}, nil
 }
 

@@ -30,6 +30,7 @@ func (r *watchlistReceiver) startSession() *session {
 	})
 	ctx, cancel := context.WithCancel(context.Background())
 	s := &session{cancel: cancel}
+	s.running.Go(func() { r.crowd.Run(ctx) })
 	known := make(chan struct{})
 	s.running.Go(func() { r.learnClusterUID(ctx, known) })
 	s.running.Go(func() {
@@ -70,6 +71,7 @@ func (r *watchlistReceiver) newReader(t catalog.Target) catalog.Reader {
 			health:            r.health,
 		},
 		Logger: r.set.Logger,
+		Crowd:  r.crowd,
 	}
 	if r.keeper != nil {
 		o.Restore = r.keeper.Restore

@@ -54,6 +54,7 @@ type Options struct {
 
 	Observer Observer
 	Logger   *zap.Logger
+	Crowd    *Crowd // shared with other readers; nil: this one logs for itself
 }
 
 const (
@@ -109,6 +110,7 @@ type Reader struct {
 	faults   faults
 	schedule schedule
 	state    State
+	pauses   pauses
 
 	apis chan scope.API // holds how the server serves the resource now, if that has changed
 

@@ -87,7 +87,7 @@ func (r *Reader) readSnapshot(ctx context.Context, s *stream) error {
 			} else if err != nil {
 				return err
 			}
-			if s.opened {
+			if !c.opened {
 				r.setState(Reading, nil)
 			}
 			silence.Reset(endMarkerTimeout)
