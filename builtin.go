@@ -1,11 +1,18 @@
 package k8swatchlistreceiver
 
-import "strings"
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/kubeclient"
+)
 
 // builtin is a resource that comes with Kubernetes.
 type builtin struct {
 	plural        string
 	group         string
+	version       string // the best that 1.37 serves; "" is v1
 	kind          string
 	shortNames    []string
 	clusterScoped bool
@@ -54,7 +61,7 @@ var builtins = []builtin{
 	{plural: "replicasets", group: "apps", kind: "ReplicaSet", shortNames: []string{"rs"}},
 	{plural: "statefulsets", group: "apps", kind: "StatefulSet", shortNames: []string{"sts"}},
 
-	{plural: "horizontalpodautoscalers", group: "autoscaling", kind: "HorizontalPodAutoscaler", shortNames: []string{"hpa"}},
+	{plural: "horizontalpodautoscalers", group: "autoscaling", version: "v2", kind: "HorizontalPodAutoscaler", shortNames: []string{"hpa"}},
 	{plural: "cronjobs", group: "batch", kind: "CronJob", shortNames: []string{"cj"}},
 	{plural: "jobs", group: "batch", kind: "Job"},
 
@@ -110,6 +117,24 @@ func builtinNamed(plural, group string, groupKnown bool) (builtin, bool) {
 		}
 	}
 	return builtin{}, false
+}
+
+// isBuiltinGroup reports whether built-in resources are in the API group.
+func isBuiltinGroup(group string) bool {
+	return slices.ContainsFunc(builtins, func(b builtin) bool { return b.group == group })
+}
+
+// served is the resource as Kubernetes 1.37 serves it, for when discovery is refused or broken. Few resources had
+// another version before; for these the configuration has to name it.
+func (b builtin) served() kubeclient.Resource {
+	return kubeclient.Resource{
+		Group:      b.group,
+		Version:    cmp.Or(b.version, "v1"),
+		Plural:     b.plural,
+		Kind:       b.kind,
+		Namespaced: !b.clusterScoped,
+		Verbs:      []string{"get", "list", "watch"},
+	}
 }
 
 // builtinMeant finds the built-in resource that a person means with a kind, a singular or a short name.

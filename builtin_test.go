@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	"k8s.io/apimachinery/pkg/version"
 
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/testobjects"
 )
@@ -12,13 +13,18 @@ import (
 // What is tested with every built-in kind is tested with everything that can be watched, but for the two groups whose
 // types live elsewhere.
 func TestTestObjectsAreOfEveryBuiltin(t *testing.T) {
-	have := map[string]string{}
+	have, best := map[string]string{}, map[string]string{}
 	for _, o := range testobjects.All(t) {
-		have[builtin{plural: o.Resource, group: o.Group}.name()] = o.Kind
+		name := builtin{plural: o.Resource, group: o.Group}.name()
+		have[name] = o.Kind
+		if known := best[name]; known == "" || version.CompareKubeAwareVersionStrings(o.Version, known) > 0 {
+			best[name] = o.Version
+		}
 	}
 	for _, b := range builtins {
 		if !slices.Contains([]string{"apiextensions.k8s.io", "apiregistration.k8s.io"}, b.group) {
 			assert.Equal(t, b.kind, have[b.name()], b.name())
+			assert.Equal(t, best[b.name()], b.served().Version, b.name())
 		}
 	}
 }

@@ -87,8 +87,8 @@ func TestDefaultConfig(t *testing.T) {
 	require.NoError(t, err)
 	want := &Config{
 		AuthType:     "serviceAccount",
-		KubeAPIQPS:   5,
-		KubeAPIBurst: 10,
+		KubeAPIQPS:   20,
+		KubeAPIBurst: 40,
 		Resources:    []ResourceConfig{{Name: "pods"}},
 		Relist:       RelistConfig{Interval: 6 * time.Hour, Emit: "changes", RotateInterval: 30 * time.Minute},
 		InitialState: "emit",
@@ -136,9 +136,40 @@ func TestEveryKey(t *testing.T) {
 			Key: "resources[2]",
 		},
 		{Group: "apps", GroupKnown: true, Plural: "deployments", Key: "resources[3]"},
-		{Plural: "events", Namespaces: []string{"kube-system"}, Key: "resources[4]"},
+		{Group: "", GroupKnown: true, Plural: "events", Namespaces: []string{"kube-system"}, Key: "resources[4]"},
 		{Group: "example.com", GroupKnown: true, Plural: "widgets", Version: "v1alpha1", Key: "resources[5]"},
 	}, cfg.specs())
+}
+
+func TestShortForm(t *testing.T) {
+	cfg, err := loadConfig(t, "testdata/config/good/short_form.yaml")
+	require.NoError(t, err)
+	assert.Equal(t, []ResourceConfig{
+		{Name: "pods"}, {Name: "deployments.apps"}, {Name: "rbac"}, {Name: "services", Namespaces: []string{"shop"}},
+	}, cfg.Resources)
+}
+
+func TestTLSWithoutCredentials(t *testing.T) {
+	cfg, err := loadConfig(t, "testdata/config/good/tls.yaml")
+	require.NoError(t, err)
+	assert.Equal(t, kubeclient.TLS{
+		CAFile: "/etc/ca.pem", CertFile: "/etc/cert.pem", KeyFile: "/etc/key.pem", ServerName: "kubernetes",
+	}, cfg.clientOptions("1.2.3").TLS)
+}
+
+// Whatever else is installed: the bare name of a built-in resource means that resource, as with kubectl.
+func TestBareBuiltinNames(t *testing.T) {
+	for name, group := range map[string]string{
+		"jobs": "batch", "networkpolicies": "networking.k8s.io", "roles": rbacGroup, "configmaps": "",
+		"events": "", "leases": "coordination.k8s.io", "ipaddresses": "networking.k8s.io",
+	} {
+		r := ResourceConfig{Name: name}
+		assert.Equal(t, []catalog.Spec{{Plural: name, Group: group, GroupKnown: true, Key: "resources[0]"}}, r.specs(0))
+	}
+	r := ResourceConfig{Name: "widgets"}
+	assert.Equal(t, []catalog.Spec{{Plural: "widgets", Key: "resources[0]"}}, r.specs(0), "which group that is the server has to say")
+	r = ResourceConfig{Name: "jobs.batch.volcano.sh"}
+	assert.Equal(t, []catalog.Spec{{Plural: "jobs", Group: "batch.volcano.sh", GroupKnown: true, Key: "resources[0]"}}, r.specs(0))
 }
 
 func TestPresets(t *testing.T) {

@@ -60,6 +60,10 @@ func (r *ResourceConfig) specs(index int) []catalog.Spec {
 	preset, ok := presets[r.Name]
 	if !ok {
 		spec.Plural, spec.Group, spec.GroupKnown = strings.Cut(r.Name, ".")
+		// The bare name of a built-in resource stays that, whatever else is installed under it.
+		if b, ok := builtinNamed(spec.Plural, "", false); ok && !spec.GroupKnown {
+			spec.Group, spec.GroupKnown = b.group, true
+		}
 		return []catalog.Spec{spec}
 	}
 	if r.Name != preset[0].plural || len(preset) > 1 {
