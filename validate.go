@@ -127,7 +127,7 @@ func (c *Config) validateResources() []error {
 			specs = append(specs, r.specs(i)...)
 		}
 	}
-	return append(errs, overlapErrors(specs)...)
+	return append(errs, catalog.Overlaps(specs)...)
 }
 
 // validate returns errors that begin with the key inside the entry.
@@ -169,8 +169,8 @@ var (
 func checkName(name string) error {
 	switch {
 	case name == "":
-		return errors.New("is missing; write a plural name (configmaps), a plural name and its API group (deployments.apps) or a preset: " + presetNames())
-	case presets[name] != nil:
+		return errors.New("is missing; write a plural name (configmaps), a plural name and its API group (deployments.apps) or a preset: " + strings.Join(catalog.PresetNames(), ", "))
+	case catalog.Preset(name) != nil:
 		return nil
 	case strings.ContainsAny(name, "*?[]()^$|\\"):
 		return fmt.Errorf("%q is a pattern, and patterns are not supported; name each resource", name)
@@ -183,8 +183,8 @@ func checkName(name string) error {
 			return fmt.Errorf("%q is not a resource's name; write %s", name, right)
 		}
 	}
-	if b, ok := builtinMeant(plural); ok && plural != b.plural && (!hasGroup || plural != strings.ToLower(plural)) {
-		return fmt.Errorf("%q is not a plural name; write %s", name, b.name())
+	if b, ok := catalog.BuiltinMeant(plural); ok && plural != b.Plural() && (!hasGroup || plural != strings.ToLower(plural)) {
+		return fmt.Errorf("%q is not a plural name; write %s", name, b.Name())
 	}
 	if plural != strings.ToLower(plural) {
 		return fmt.Errorf("%q looks like a kind; write the resource's plural name in lower case, as `kubectl api-resources` shows it", name)
@@ -207,7 +207,7 @@ func checkGroup(plural, group string) error {
 		return fmt.Errorf("there is no API group %q; resources of the core group have none: write %s", group, plural)
 	case versionWord.MatchString(version) && rest == "":
 		return fmt.Errorf("%q is a version and no API group; write name: %s and version: %s", version, nameOf(plural, ""), version)
-	case versionWord.MatchString(version) && isBuiltinGroup(rest): // other groups may begin like that
+	case versionWord.MatchString(version) && catalog.HasBuiltins(rest): // other groups may begin like that
 		return fmt.Errorf("%q has a version in the API group; write name: %s.%s and version: %s", plural+"."+group, plural, rest, version)
 	}
 	if msgs := validation.IsDNS1123Subdomain(group); len(msgs) > 0 {
@@ -255,7 +255,7 @@ func groupFirst(parts []string, version *string) []string {
 		group = group[1:]
 	}
 	plural, name := meant(parts[last]), strings.Join(group, ".")
-	if _, ok := builtinNamed(plural, name, true); !ok {
+	if _, ok := catalog.BuiltinNamed(plural, name, true); !ok {
 		return nil
 	}
 	if versionWord.MatchString(parts[last-1]) {
@@ -266,16 +266,16 @@ func groupFirst(parts []string, version *string) []string {
 
 // meant is the plural name of the built-in resource that a word means, or the word.
 func meant(word string) string {
-	if b, ok := builtinMeant(word); ok {
-		return b.plural
+	if b, ok := catalog.BuiltinMeant(word); ok {
+		return b.Plural()
 	}
 	return word
 }
 
 // nameOf is the built-in resource's full name, or the plural if it is none.
 func nameOf(plural, group string) string {
-	if b, ok := builtinNamed(plural, group, group != ""); ok {
-		return b.name()
+	if b, ok := catalog.BuiltinNamed(plural, group, group != ""); ok {
+		return b.Name()
 	}
 	if group == "" {
 		return plural
@@ -311,11 +311,11 @@ func (r *ResourceConfig) validateScope() []error {
 	}
 	var cluster, namespaced []string
 	for _, s := range r.specs(0) {
-		b, ok := builtinNamed(s.Plural, s.Group, s.GroupKnown)
-		if ok && b.clusterScoped {
-			cluster = append(cluster, specName(s))
+		b, ok := catalog.BuiltinNamed(s.Resource, s.Group, s.GroupKnown)
+		if ok && b.ClusterScoped() {
+			cluster = append(cluster, s.Name())
 		} else {
-			namespaced = append(namespaced, specName(s))
+			namespaced = append(namespaced, s.Name())
 		}
 	}
 	switch {
@@ -339,11 +339,11 @@ func (r *ResourceConfig) checkVersion() error {
 	if msgs := validation.IsDNS1035Label(r.Version); len(msgs) > 0 {
 		return fmt.Errorf("%q is not a version, such as v1 or v1beta1", r.Version)
 	}
-	preset := presets[r.Name]
+	preset := catalog.Preset(r.Name)
 	for _, gr := range preset {
-		if gr.group != preset[0].group {
+		if gr.Group != preset[0].Group {
 			return fmt.Errorf("the preset %s names resources of several API groups, which have versions of their own; name the one to pin, for example %s",
-				r.Name, nameOf(gr.plural, gr.group))
+				r.Name, nameOf(gr.Resource, gr.Group))
 		}
 	}
 	return nil

@@ -95,7 +95,7 @@ func (r *rewritten) write(t *testing.T, text string) {
 
 func (r *rewritten) open(t *testing.T) error {
 	t.Helper()
-	body, err := r.client.Open(t.Context(), watchlist.Request{Resource: pods})
+	body, err := r.client.Open(t.Context(), watchlist.Request{Scope: pods, API: podAPI})
 	if err != nil {
 		return err
 	}

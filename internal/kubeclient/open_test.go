@@ -17,6 +17,10 @@ import (
 	"testing/synctest"
 	"time"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/scope"
+
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"k8s.io/client-go/rest"
@@ -26,10 +30,7 @@ import (
 )
 
 func TestRequests(t *testing.T) {
-	deployments := &watchlist.Resource{
-		Group: "apps", Version: "v1", Plural: "deployments", Namespaced: true,
-		Namespace: "shop", LabelSelector: "app in (a,b)", FieldSelector: "metadata.name=x",
-	}
+	deployments := scope.New(schema.GroupResource{Group: "apps", Resource: "deployments"}, "shop", "app in (a,b)", "metadata.name=x")
 	tests := map[string]struct {
 		request watchlist.Request
 		path    string
@@ -37,55 +38,55 @@ func TestRequests(t *testing.T) {
 		accept  string
 	}{
 		"snapshot": {
-			request: watchlist.Request{Resource: pods, SendInitialEvents: true, Timeout: 5 * time.Minute},
+			request: watchlist.Request{Scope: pods, API: podAPI, SendInitialEvents: true, Timeout: 5 * time.Minute},
 			path:    "/api/v1/pods",
 			query:   "watch=1&allowWatchBookmarks=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&timeoutSeconds=300",
 		},
 		"snapshot not older than": {
-			request: watchlist.Request{Resource: pods, SendInitialEvents: true, ResourceVersion: "42", Timeout: 1500 * time.Millisecond},
+			request: watchlist.Request{Scope: pods, API: podAPI, SendInitialEvents: true, ResourceVersion: "42", Timeout: 1500 * time.Millisecond},
 			path:    "/api/v1/pods",
 			query:   "watch=1&allowWatchBookmarks=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&resourceVersion=42&timeoutSeconds=2",
 		},
 		"resume": {
-			request: watchlist.Request{Resource: pods, ResourceVersion: "42", Timeout: 300 * time.Second},
+			request: watchlist.Request{Scope: pods, API: podAPI, ResourceVersion: "42", Timeout: 300 * time.Second},
 			path:    "/api/v1/pods",
 			query:   "watch=1&allowWatchBookmarks=true&resourceVersion=42&timeoutSeconds=300",
 		},
 		"snapshot of the metadata": {
-			request: watchlist.Request{Resource: pods, SendInitialEvents: true, MetadataOnly: true, ResourceVersion: "42"},
+			request: watchlist.Request{Scope: pods, API: podAPI, SendInitialEvents: true, MetadataOnly: true, ResourceVersion: "42"},
 			path:    "/api/v1/pods",
 			query:   "watch=1&allowWatchBookmarks=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&resourceVersion=42",
 			accept: "application/vnd.kubernetes.protobuf;as=PartialObjectMetadata;g=meta.k8s.io;v=v1," +
 				"application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json",
 		},
 		"page of the metadata": {
-			request: watchlist.Request{Resource: pods, List: true, MetadataOnly: true, Limit: 500},
+			request: watchlist.Request{Scope: pods, API: podAPI, List: true, MetadataOnly: true, Limit: 500},
 			path:    "/api/v1/pods",
 			query:   "limit=500",
 			accept:  "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json",
 		},
 		"server's timeout": {
-			request: watchlist.Request{Resource: pods, ResourceVersion: "42"},
+			request: watchlist.Request{Scope: pods, API: podAPI, ResourceVersion: "42"},
 			path:    "/api/v1/pods",
 			query:   "watch=1&allowWatchBookmarks=true&resourceVersion=42",
 		},
 		"scope": {
-			request: watchlist.Request{Resource: deployments, ResourceVersion: "42"},
+			request: watchlist.Request{Scope: deployments, API: scope.API{Version: "v1", Namespaced: true}, ResourceVersion: "42"},
 			path:    "/apis/apps/v1/namespaces/shop/deployments",
 			query:   "watch=1&allowWatchBookmarks=true&resourceVersion=42&labelSelector=app+in+%28a%2Cb%29&fieldSelector=metadata.name%3Dx",
 		},
 		"first page": {
-			request: watchlist.Request{Resource: pods, List: true, Limit: 500},
+			request: watchlist.Request{Scope: pods, API: podAPI, List: true, Limit: 500},
 			path:    "/api/v1/pods",
 			query:   "limit=500",
 		},
 		"next page": {
-			request: watchlist.Request{Resource: pods, List: true, Limit: 500, Continue: "eyJ2Ijo/", ResourceVersion: "42"},
+			request: watchlist.Request{Scope: pods, API: podAPI, List: true, Limit: 500, Continue: "eyJ2Ijo/", ResourceVersion: "42"},
 			path:    "/api/v1/pods",
 			query:   "limit=500&continue=eyJ2Ijo%2F",
 		},
 		"page not older than": {
-			request: watchlist.Request{Resource: pods, List: true, ResourceVersion: "42"},
+			request: watchlist.Request{Scope: pods, API: podAPI, List: true, ResourceVersion: "42"},
 			path:    "/api/v1/pods",
 			query:   "resourceVersion=42&resourceVersionMatch=NotOlderThan",
 		},
@@ -136,7 +137,7 @@ func TestHeaderTimeout(t *testing.T) {
 		client := newTestClient(t, start(func(_ http.ResponseWriter, r *http.Request) {
 			<-r.Context().Done()
 		}), WithHeaderTimeout(100*time.Millisecond))
-		_, err := client.Open(t.Context(), watchlist.Request{Resource: pods})
+		_, err := client.Open(t.Context(), watchlist.Request{Scope: pods, API: podAPI})
 		require.ErrorContains(t, err, `cannot watch pods (group "", version v1) in all namespaces: no answer from 127.0.0.1:`)
 		require.ErrorContains(t, err, "within 100ms")
 		var timeout net.Error
@@ -153,7 +154,7 @@ func TestHeaderTimeoutDoesNotBoundTheBody(t *testing.T) {
 			time.Sleep(2 * timeout)
 			_, _ = io.WriteString(w, firstFrame)
 		}), WithHeaderTimeout(timeout))
-		body, err := client.Open(t.Context(), watchlist.Request{Resource: pods})
+		body, err := client.Open(t.Context(), watchlist.Request{Scope: pods, API: podAPI})
 		require.NoError(t, err)
 		defer body.Close()
 		content, err := io.ReadAll(body)
@@ -166,7 +167,7 @@ func TestWatchEndsSoonAfterItsTimeout(t *testing.T) {
 	eachProtocol(t, func(t *testing.T, start func(http.HandlerFunc) *rest.Config) {
 		client := newTestClient(t, start(stall))
 		client.watchGrace = 50 * time.Millisecond
-		body, err := client.Open(t.Context(), watchlist.Request{Resource: pods, Timeout: 50 * time.Millisecond})
+		body, err := client.Open(t.Context(), watchlist.Request{Scope: pods, API: podAPI, Timeout: 50 * time.Millisecond})
 		require.NoError(t, err)
 		defer body.Close()
 		content, err := io.ReadAll(body)
@@ -179,7 +180,7 @@ func TestContextEndsTheBody(t *testing.T) {
 	eachProtocol(t, func(t *testing.T, start func(http.HandlerFunc) *rest.Config) {
 		client := newTestClient(t, start(stall))
 		ctx, cancel := context.WithCancel(t.Context())
-		body, err := client.Open(ctx, watchlist.Request{Resource: pods})
+		body, err := client.Open(ctx, watchlist.Request{Scope: pods, API: podAPI})
 		require.NoError(t, err)
 		defer body.Close()
 		line, err := bufio.NewReader(body).ReadString('\n')
@@ -189,7 +190,7 @@ func TestContextEndsTheBody(t *testing.T) {
 		_, err = io.ReadAll(body)
 		require.ErrorIs(t, err, context.Canceled)
 
-		_, err = client.Open(ctx, watchlist.Request{Resource: pods})
+		_, err = client.Open(ctx, watchlist.Request{Scope: pods, API: podAPI})
 		require.ErrorIs(t, err, context.Canceled)
 	})
 }
@@ -198,7 +199,7 @@ func TestCloseEndsOpenResponses(t *testing.T) {
 	eachProtocol(t, func(t *testing.T, start func(http.HandlerFunc) *rest.Config) {
 		client := newTestClient(t, start(stall))
 		for _, fresh := range []bool{false, true} {
-			body, err := client.Open(t.Context(), watchlist.Request{Resource: pods, FreshConnection: fresh})
+			body, err := client.Open(t.Context(), watchlist.Request{Scope: pods, API: podAPI, FreshConnection: fresh})
 			require.NoError(t, err)
 			client.Close()
 			_, err = io.ReadAll(body)
@@ -213,7 +214,9 @@ func TestConnectionRefused(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, listener.Close())
 	client := newTestClient(t, &rest.Config{Host: "http://" + listener.Addr().String(), QPS: 1000, Burst: 1000})
-	_, err = client.Open(t.Context(), watchlist.Request{Resource: &watchlist.Resource{Group: "example.com", Version: "v1", Plural: "widgets"}, List: true})
+	_, err = client.Open(t.Context(), watchlist.Request{
+		Scope: scope.Scope{GroupResource: schema.GroupResource{Group: "example.com", Resource: "widgets"}}, API: scope.API{Version: "v1"}, List: true,
+	})
 	require.EqualError(t, err, `cannot list widgets (group "example.com", version v1): dial tcp `+listener.Addr().String()+`: connect: connection refused`)
 }
 
@@ -235,9 +238,8 @@ func TestWaitingForTheRateLimit(t *testing.T) {
 		var all sync.WaitGroup
 		defer all.Wait()
 		open := func(name string, request watchlist.Request) {
-			resource := *pods
-			resource.LabelSelector = name
-			request.Resource = &resource
+			request.Scope, request.API = pods, podAPI
+			request.Scope.LabelSelector = name
 			request.OnSent = func() {
 				assert.NotContains(t, sent, name, "called once")
 				sent[name] = time.Since(began)
@@ -258,7 +260,7 @@ func TestWaitingForTheRateLimit(t *testing.T) {
 
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		_, err = client.Open(ctx, watchlist.Request{Resource: pods, OnSent: func() { t.Error("it never was sent") }})
+		_, err = client.Open(ctx, watchlist.Request{Scope: pods, API: podAPI, OnSent: func() { t.Error("it never was sent") }})
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.ErrorContains(t, err, "cannot watch pods")
 
@@ -287,13 +289,13 @@ func TestOpeningsOfSeveralClients(t *testing.T) {
 			defer client.Close()
 			for range 100 {
 				all.Go(func() {
-					body, err := client.Open(t.Context(), watchlist.Request{Resource: pods, ResourceVersion: "1"})
+					body, err := client.Open(t.Context(), watchlist.Request{Scope: pods, API: podAPI, ResourceVersion: "1"})
 					if assert.NoError(t, err) {
 						assert.NoError(t, body.Close())
 					}
 				})
 			}
-			body, err := client.Open(t.Context(), watchlist.Request{Resource: pods, List: true})
+			body, err := client.Open(t.Context(), watchlist.Request{Scope: pods, API: podAPI, List: true})
 			require.NoError(t, err)
 			require.NoError(t, body.Close())
 			assert.Zero(t, time.Since(began))
@@ -321,7 +323,7 @@ func TestBasePaths(t *testing.T) {
 		client := newTestClient(t, &rest.Config{Host: strings.TrimSuffix(server.session.base.String(), "/") + base, QPS: 1000, Burst: 1000})
 		_, err := client.Discover(t.Context())
 		require.NoError(t, err)
-		body, err := client.Open(t.Context(), watchlist.Request{Resource: pods})
+		body, err := client.Open(t.Context(), watchlist.Request{Scope: pods, API: podAPI})
 		require.NoError(t, err)
 		require.NoError(t, body.Close())
 		assert.Equal(t, []string{want + "/api", want + "/apis", want + "/api/v1/pods"}, got)
@@ -350,7 +352,7 @@ func TestFreshConnection(t *testing.T) {
 		client := newTestClient(t, cfg)
 
 		open := func(fresh bool) io.Closer {
-			body, err := client.Open(t.Context(), watchlist.Request{Resource: pods, FreshConnection: fresh})
+			body, err := client.Open(t.Context(), watchlist.Request{Scope: pods, API: podAPI, FreshConnection: fresh})
 			require.NoError(t, err)
 			_, err = bufio.NewReader(body).ReadString('\n')
 			require.NoError(t, err)
@@ -436,7 +438,7 @@ func TestCompression(t *testing.T) {
 			}
 		})
 		cfg.DisableCompression = false
-		body, err := newTestClient(t, cfg).Open(t.Context(), watchlist.Request{Resource: pods})
+		body, err := newTestClient(t, cfg).Open(t.Context(), watchlist.Request{Scope: pods, API: podAPI})
 		require.NoError(t, err)
 		defer body.Close()
 		lines := bufio.NewReader(body)
@@ -451,7 +453,7 @@ func TestCompression(t *testing.T) {
 		require.ErrorIs(t, err, io.EOF)
 
 		cfg.DisableCompression = true
-		plain, err := newTestClient(t, cfg).Open(t.Context(), watchlist.Request{Resource: pods})
+		plain, err := newTestClient(t, cfg).Open(t.Context(), watchlist.Request{Scope: pods, API: podAPI})
 		require.NoError(t, err)
 		defer plain.Close()
 		content, err := io.ReadAll(plain)
@@ -477,7 +479,7 @@ func TestCompressedMetadata(t *testing.T) {
 			}
 		})
 		cfg.DisableCompression = false
-		body, err := newTestClient(t, cfg).Open(t.Context(), watchlist.Request{Resource: pods, SendInitialEvents: true, MetadataOnly: true})
+		body, err := newTestClient(t, cfg).Open(t.Context(), watchlist.Request{Scope: pods, API: podAPI, SendInitialEvents: true, MetadataOnly: true})
 		require.NoError(t, err)
 		defer body.Close()
 		content, err := io.ReadAll(body)
@@ -508,12 +510,12 @@ func TestUnreadStreamsAreSmall(t *testing.T) {
 				}
 			}
 		}))
-		unread := *pods
+		unread := pods
 		unread.LabelSelector = "unread"
-		stalled, err := client.Open(t.Context(), watchlist.Request{Resource: &unread})
+		stalled, err := client.Open(t.Context(), watchlist.Request{Scope: unread, API: podAPI})
 		require.NoError(t, err)
 		defer stalled.Close()
-		body, err := client.Open(t.Context(), watchlist.Request{Resource: pods})
+		body, err := client.Open(t.Context(), watchlist.Request{Scope: pods, API: podAPI})
 		require.NoError(t, err)
 		defer body.Close()
 		n, err := io.Copy(io.Discard, body)
@@ -530,7 +532,7 @@ func TestRedirectIsNotFollowed(t *testing.T) {
 		client := serve(t, func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, elsewhere.session.base.String()+"/login?token=sentinel", code)
 		})
-		_, err := client.Open(t.Context(), watchlist.Request{Resource: pods})
+		_, err := client.Open(t.Context(), watchlist.Request{Scope: pods, API: podAPI})
 		require.ErrorContains(t, err, "with a redirect to "+elsewhere.session.base.Host+", which is no answer of the Kubernetes API")
 		assert.NotContains(t, err.Error(), "sentinel")
 	}

@@ -194,9 +194,9 @@ func TestStatusErrors(t *testing.T) {
 					w.WriteHeader(tt.code)
 					_, _ = w.Write([]byte(tt.body))
 				}))
-				shop := *pods
+				shop := pods
 				shop.Namespace = "shop"
-				_, err := client.Open(t.Context(), watchlist.Request{Resource: &shop})
+				_, err := client.Open(t.Context(), watchlist.Request{Scope: shop, API: podAPI})
 				require.EqualError(t, err, prefix+strings.Replace(tt.want, "$HOST", client.session.base.Host, 1))
 				assert.NotContains(t, err.Error(), "c2VudGluZWw=")
 				assert.True(t, tt.is(err))
@@ -218,7 +218,7 @@ func TestErrorBodyThatDoesNotEnd(t *testing.T) {
 		w.WriteHeader(http.StatusBadGateway)
 		stall(w, r)
 	}, WithHeaderTimeout(200*time.Millisecond))
-	_, err := client.Open(t.Context(), watchlist.Request{Resource: pods})
+	_, err := client.Open(t.Context(), watchlist.Request{Scope: pods, API: podAPI})
 	require.EqualError(t, err, `cannot watch pods (group "", version v1) in all namespaces: `+client.session.base.Host+` answered 502 Bad Gateway with `+strconv.Itoa(len(firstFrame))+` bytes of text/plain`)
 }
 
@@ -270,7 +270,7 @@ func TestForeignAnswers(t *testing.T) {
 				_, _ = io.WriteString(w, content)
 			})
 			for _, list := range []bool{false, true} {
-				_, err := client.Open(t.Context(), watchlist.Request{Resource: pods, List: list})
+				_, err := client.Open(t.Context(), watchlist.Request{Scope: pods, API: podAPI, List: list})
 				requireForeign(t, err, code)
 			}
 			_, err := client.Discover(t.Context())
@@ -284,7 +284,7 @@ func TestForeignAnswers(t *testing.T) {
 	}
 	// An empty 404 is none of kube-apiserver's either.
 	client := serve(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNotFound) })
-	_, err := client.Open(t.Context(), watchlist.Request{Resource: pods})
+	_, err := client.Open(t.Context(), watchlist.Request{Scope: pods, API: podAPI})
 	requireForeign(t, err, 404)
 	require.ErrorContains(t, err, "answered 404 Not Found with an empty body, which is no answer of the Kubernetes API; is it the API server")
 }
@@ -341,7 +341,7 @@ func TestPagesThatAreNoStream(t *testing.T) {
 			_, _ = io.WriteString(w, tt.content)
 		})
 		for list, foreign := range map[bool]bool{false: tt.watch, true: tt.list} {
-			body, err := client.Open(t.Context(), watchlist.Request{Resource: pods, List: list})
+			body, err := client.Open(t.Context(), watchlist.Request{Scope: pods, API: podAPI, List: list})
 			var content []byte
 			if err == nil {
 				content, err = io.ReadAll(iotest.OneByteReader(body))
@@ -376,7 +376,7 @@ func TestTransportErrorsQuoteNoObject(t *testing.T) {
 	defer done.Wait()
 	defer listener.Close()
 	client := newTestClient(t, &rest.Config{Host: "http://" + listener.Addr().String(), QPS: 1000, Burst: 1000})
-	_, err = client.Open(t.Context(), watchlist.Request{Resource: pods})
+	_, err = client.Open(t.Context(), watchlist.Request{Scope: pods, API: podAPI})
 	require.ErrorContains(t, err, "malformed HTTP response")
 	assert.True(t, Answered(err))
 	assert.NotContains(t, err.Error(), "c2VudGluZWw=")
@@ -386,7 +386,7 @@ func TestTransportErrorsQuoteNoObject(t *testing.T) {
 func TestAnswered(t *testing.T) {
 	open := func(cfg *rest.Config, options ...Option) error {
 		cfg.QPS, cfg.Burst = 1000, 1000
-		_, err := newTestClient(t, cfg, options...).Open(t.Context(), watchlist.Request{Resource: pods})
+		_, err := newTestClient(t, cfg, options...).Open(t.Context(), watchlist.Request{Scope: pods, API: podAPI})
 		require.Error(t, err)
 		return err
 	}

@@ -1,10 +1,11 @@
-package k8swatchlistreceiver
+package catalog
 
 import (
 	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/version"
 
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/testobjects"
@@ -15,7 +16,7 @@ import (
 func TestTestObjectsAreOfEveryBuiltin(t *testing.T) {
 	have, best := map[string]string{}, map[string]string{}
 	for _, o := range testobjects.All(t) {
-		name := builtin{plural: o.Resource, group: o.Group}.name()
+		name := schema.GroupResource{Group: o.Group, Resource: o.Resource}.String()
 		have[name] = o.Kind
 		if known := best[name]; known == "" || version.CompareKubeAwareVersionStrings(o.Version, known) > 0 {
 			best[name] = o.Version
@@ -23,8 +24,8 @@ func TestTestObjectsAreOfEveryBuiltin(t *testing.T) {
 	}
 	for _, b := range builtins {
 		if !slices.Contains([]string{"apiextensions.k8s.io", "apiregistration.k8s.io"}, b.group) {
-			assert.Equal(t, b.kind, have[b.name()], b.name())
-			assert.Equal(t, best[b.name()], b.served().Version, b.name())
+			assert.Equal(t, b.kind, have[b.Name()], b.Name())
+			assert.Equal(t, best[b.Name()], b.bestVersion(), b.Name())
 		}
 	}
 }
