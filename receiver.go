@@ -24,6 +24,9 @@ import (
 // https://kubernetes.io/docs/concepts/cluster-administration/flow-control/#seats-occupied-by-a-request
 var snapshotSlots = make(chan struct{}, 3)
 
+// openings paces the opening of the streams of all receivers of the process.
+var openings = kubeclient.NewOpeningPacer()
+
 // watchlistReceiver wires the packages together: catalog → readers → delivery → next consumer.
 type watchlistReceiver struct {
 	cfg       *Config
@@ -67,11 +70,9 @@ func newReceiver(cfg *Config, set receiver.Settings, next consumer.Logs) (receiv
 // Start fails only for what can never work, such as a kubeconfig that is not there. An API server that does
 // not answer, a resource that is not served and rights that are missing are waited for.
 func (r *watchlistReceiver) Start(_ context.Context, host component.Host) error {
-	restConfig, err := kubeclient.RESTConfig(r.cfg.clientOptions(r.set.BuildInfo.Version))
-	if err != nil {
-		return err
-	}
-	r.client, err = kubeclient.New(restConfig)
+	var err error
+	r.client, err = kubeclient.Connect(r.cfg.clientOptions(r.set.BuildInfo.Version),
+		kubeclient.WithOpenings(openings), kubeclient.WithLogger(r.set.Logger))
 	if err != nil {
 		return err
 	}

@@ -31,12 +31,23 @@ import (
 // identity is a certificate that signs itself, for 127.0.0.1.
 func identity(t *testing.T, name string) (cert, key []byte) {
 	t.Helper()
+	return identityUntil(t, name, time.Now().Add(time.Hour))
+}
+
+// expiredIdentity is one that was good until 2026-01-02.
+func expiredIdentity(t *testing.T, name string) (cert, key []byte) {
+	t.Helper()
+	return identityUntil(t, name, time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
+}
+
+func identityUntil(t *testing.T, name string, until time.Time) (cert, key []byte) {
+	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	require.NoError(t, err)
 	template := &x509.Certificate{
 		SerialNumber:          big.NewInt(1),
 		Subject:               pkix.Name{CommonName: name},
-		NotAfter:              time.Now().Add(time.Hour),
+		NotAfter:              until,
 		IPAddresses:           []net.IP{net.IPv4(127, 0, 0, 1)},
 		IsCA:                  true,
 		BasicConstraintsValid: true,

@@ -43,6 +43,9 @@ type groupDiscovery struct {
 // it does not answer as it should.
 var errStale = errors.New("the API server behind it has not answered of late")
 
+// errNoGroup is what is wrong with a document that proves nothing.
+var errNoGroup = errors.New("the server answered with a list without any API group")
+
 // Discover asks the server which resources it serves. A group that cannot be discovered hides no other. That a resource
 // is not served is proven only by documents of the Kubernetes API that name at least one group; without them Discover
 // fails, or [Served.Lookup] knows nothing about the groups that the document is missing for.
@@ -55,7 +58,7 @@ func (c *Client) Discover(ctx context.Context) (*Served, error) {
 			continue
 		}
 		err = fmt.Errorf("cannot discover the resources under /%s: %w", root, err)
-		if !apierrors.IsNotFound(err) && !apierrors.IsForbidden(err) {
+		if !apierrors.IsNotFound(err) && !apierrors.IsForbidden(err) && !errors.Is(err, errNoGroup) {
 			return nil, err
 		}
 		refused = err
@@ -107,7 +110,7 @@ func (c *Client) discoverRoot(ctx context.Context, root string, served *Served) 
 		return errors.New("the server answered with something else than a list of API groups")
 	}
 	if versions == 0 {
-		return errors.New("the server answered with a list without any API group")
+		return errNoGroup
 	}
 	return nil
 }

@@ -141,22 +141,16 @@ func TestDiscoverFails(t *testing.T) {
 func TestDiscoverBelievesNoOtherDocument(t *testing.T) {
 	const empty = `{"kind":"APIGroupDiscoveryList","items":[]}`
 	for name, server := range map[string]answers{
-		"nothing is served":          {},
-		"other kind":                 {"/api": `{"kind":"Pod"}`, "/apis": aggregated["/apis"]},
-		"no kind":                    {"/api": `{}`, "/apis": `{}`},
-		"no JSON":                    {"/api": `{"kind":`, "/apis": aggregated["/apis"]},
-		"page":                       {"/api": aggregated["/api"], "/apis": `<!DOCTYPE html><title>default backend - 404</title>`},
-		"text":                       {"/api": aggregated["/api"], "/apis": `default backend - 404`},
-		"JSON of something else":     {"/api": aggregated["/api"], "/apis": `{"type":"error","status":"404"}`},
-		"empty":                      {"/api": aggregated["/api"], "/apis": empty},
-		"empty, both":                {"/api": empty, "/apis": empty},
-		"nothing at all":             {"/api": aggregated["/api"], "/apis": ""},
-		"null":                       {"/api": aggregated["/api"], "/apis": "null"},
-		"group without a name":       {"/api": aggregated["/api"], "/apis": `{"kind":"APIGroupDiscoveryList","items":[{"versions":[{"version":"v1"}]}]}`},
-		"group without a version":    {"/api": aggregated["/api"], "/apis": `{"kind":"APIGroupDiscoveryList","items":[{"metadata":{"name":"apps"}}]}`},
-		"empty, before 1.26":         {"/api": legacy["/api"], "/api/v1": legacy["/api/v1"], "/apis": `{"kind":"APIGroupList","groups":[]}`},
-		"no versions, before 1.26":   {"/api": `{"kind":"APIVersions","versions":[]}`, "/apis": aggregated["/apis"]},
-		"no groups key, before 1.26": {"/api": aggregated["/api"], "/apis": `{"kind":"APIGroupList"}`},
+		"nothing is served":      {},
+		"other kind":             {"/api": `{"kind":"Pod"}`, "/apis": aggregated["/apis"]},
+		"no kind":                {"/api": `{}`, "/apis": `{}`},
+		"no JSON":                {"/api": `{"kind":`, "/apis": aggregated["/apis"]},
+		"page":                   {"/api": aggregated["/api"], "/apis": `<!DOCTYPE html><title>default backend - 404</title>`},
+		"text":                   {"/api": aggregated["/api"], "/apis": `default backend - 404`},
+		"JSON of something else": {"/api": aggregated["/api"], "/apis": `{"type":"error","status":"404"}`},
+		"empty, both":            {"/api": empty, "/apis": empty},
+		"nothing at all":         {"/api": aggregated["/api"], "/apis": ""},
+		"null":                   {"/api": aggregated["/api"], "/apis": "null"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			served, err := serve(t, server.ServeHTTP).Discover(t.Context())
@@ -187,6 +181,19 @@ func TestDiscoverWithOneHalf(t *testing.T) {
 		require.ErrorIs(t, lookup(withoutGroups, "", true, "widgets"), ErrNotServed)
 		require.NoError(t, lookup(withoutGroups, "", true, "pods"))
 	}
+	for name, document := range map[string]string{
+		"empty":                      `{"kind":"APIGroupDiscoveryList","items":[]}`,
+		"group without a name":       `{"kind":"APIGroupDiscoveryList","items":[{"versions":[{"version":"v1"}]}]}`,
+		"group without a version":    `{"kind":"APIGroupDiscoveryList","items":[{"metadata":{"name":"apps"}}]}`,
+		"empty, before 1.26":         `{"kind":"APIGroupList","groups":[]}`,
+		"no groups key, before 1.26": `{"kind":"APIGroupList"}`,
+	} {
+		withoutGroups := answers{"/api": aggregated["/api"], "/apis": document}
+		require.ErrorIs(t, lookup(withoutGroups, "apps", true, "widgets"), ErrUnknown, name)
+		require.NoError(t, lookup(withoutGroups, "", true, "pods"), name)
+	}
+	withoutCore := answers{"/api": `{"kind":"APIVersions","versions":[]}`, "/apis": aggregated["/apis"]}
+	require.ErrorIs(t, lookup(withoutCore, "", true, "pods"), ErrUnknown)
 	broken := answers{"/api": legacy["/api"], "/apis": legacy["/apis"], "/api/v1": `{"kind":"APIResourceList","resources":[]}`}
 	require.ErrorIs(t, lookup(broken, "", true, "pods"), ErrUnknown)
 	broken["/api/v1"] = `<html>`

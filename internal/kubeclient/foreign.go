@@ -2,12 +2,16 @@ package kubeclient
 
 import (
 	"bytes"
+	"crypto/tls"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"mime"
 	"net/http"
 	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/watchlist"
 )
@@ -153,4 +157,15 @@ func unlessBad(err error, seen int) verdict {
 		return isUnknown
 	}
 	return isForeign
+}
+
+// Answered reports whether something answered, be it only with a certificate that we do not trust. Of any other error
+// one may say that the API server cannot be reached.
+func Answered(err error) bool {
+	var status apierrors.APIStatus
+	var foreign *watchlist.ForeignAnswerError
+	var verification *tls.CertificateVerificationError
+	var record tls.RecordHeaderError
+	return errors.As(err, &status) || errors.As(err, &foreign) || errors.As(err, &verification) || errors.As(err, &record) || errors.Is(err, http.ErrSchemeMismatch) ||
+		err != nil && (refusedByTLS(err) || strings.Contains(err.Error(), "malformed HTTP"))
 }

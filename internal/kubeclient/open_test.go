@@ -11,8 +11,10 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -23,6 +25,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"k8s.io/client-go/rest"
 
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/pipenet"
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/watchlist"
 )
 
@@ -217,19 +220,114 @@ func TestConnectionRefused(t *testing.T) {
 	require.EqualError(t, err, `cannot list widgets (group "example.com", version v1): dial tcp `+listener.Addr().String()+`: connect: connection refused`)
 }
 
-func TestPacing(t *testing.T) {
-	server := func(http.ResponseWriter, *http.Request) {}
-	client := serve(t, server)
-	slow := newTestClient(t, &rest.Config{Host: client.session.base.String(), QPS: 0.001, Burst: 2})
-	for range 2 {
-		body, err := slow.Open(t.Context(), watchlist.Request{Scope: pods, API: podAPI})
+// While a request waits for its turn, the server does not know about it yet.
+func TestWaitingForTheRateLimit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		network := pipenet.New()
+		var order []string
+		stop := network.Serve(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			order = append(order, r.URL.Query().Get("labelSelector"))
+		}))
+		defer stop()
+		client, err := New(&rest.Config{Host: "http://api.test", QPS: 0.1, Burst: 1, Dial: network.Dial})
+		require.NoError(t, err)
+		defer client.Close()
+
+		began := time.Now()
+		sent := map[string]time.Duration{}
+		var all sync.WaitGroup
+		defer all.Wait()
+		open := func(name string, request watchlist.Request) {
+			request.Scope, request.API = pods, podAPI
+			request.Scope.LabelSelector = name
+			request.OnSent = func() {
+				assert.NotContains(t, sent, name, "called once")
+				sent[name] = time.Since(began)
+			}
+			all.Go(func() {
+				body, err := client.Open(t.Context(), request)
+				if assert.NoError(t, err) {
+					assert.NoError(t, body.Close())
+				}
+			})
+			synctest.Wait()
+		}
+		open("first", watchlist.Request{ResourceVersion: "1"})
+		open("snapshot", watchlist.Request{SendInitialEvents: true})
+		open("list", watchlist.Request{List: true})
+		open("resume", watchlist.Request{ResourceVersion: "42"})
+		assert.Equal(t, map[string]time.Duration{"first": 0}, sent)
+
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, err = client.Open(ctx, watchlist.Request{Scope: pods, API: podAPI, OnSent: func() { t.Error("it never was sent") }})
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.ErrorContains(t, err, "cannot watch pods")
+
+		all.Wait()
+		assert.Equal(t, []string{"first", "resume", "snapshot", "list"}, order)
+		for name, want := range map[string]float64{"resume": 10, "snapshot": 20, "list": 30} {
+			assert.InDelta(t, want, sent[name].Seconds(), 0.01, name)
+		}
+	})
+}
+
+// The opening of streams is paced for all clients of the process together; other requests are not held up by it.
+func TestOpeningsOfSeveralClients(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		network := pipenet.New()
+		stop := network.Serve(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			_, _ = io.WriteString(w, `{"kind":"PodList","items":[]}`)
+		}))
+		defer stop()
+		openings := NewOpeningPacer()
+		var all sync.WaitGroup
+		began := time.Now()
+		for range 2 {
+			client, err := New(&rest.Config{Host: "http://api.test", QPS: 1000, Burst: 1000, Dial: network.Dial}, WithOpenings(openings))
+			require.NoError(t, err)
+			defer client.Close()
+			for range 100 {
+				all.Go(func() {
+					body, err := client.Open(t.Context(), watchlist.Request{Scope: pods, API: podAPI, ResourceVersion: "1"})
+					if assert.NoError(t, err) {
+						assert.NoError(t, body.Close())
+					}
+				})
+			}
+			body, err := client.Open(t.Context(), watchlist.Request{Scope: pods, API: podAPI, List: true})
+			require.NoError(t, err)
+			require.NoError(t, body.Close())
+			assert.Zero(t, time.Since(began))
+		}
+		all.Wait()
+		assert.InDelta(t, 10, time.Since(began).Seconds(), 2, "200 streams at 20 a second")
+	})
+}
+
+// An API server may stand below a path, as Rancher's clusters and kcp's workspaces do.
+func TestBasePaths(t *testing.T) {
+	for base, want := range map[string]string{
+		"":                                   "",
+		"/":                                  "",
+		"/k8s/clusters/c-m-abc":              "/k8s/clusters/c-m-abc",
+		"/k8s/clusters/c-m-abc/":             "/k8s/clusters/c-m-abc",
+		"/clusters/root:org:team-a":          "/clusters/root:org:team-a",
+		"/services/apiexport/x/y/clusters/*": "/services/apiexport/x/y/clusters/*",
+	} {
+		var got []string
+		server := serve(t, func(w http.ResponseWriter, r *http.Request) {
+			got = append(got, r.URL.Path)
+			answers{want + "/api": aggregated["/api"], want + "/apis": aggregated["/apis"], want + "/api/v1/pods": firstFrame}.ServeHTTP(w, r)
+		})
+		client := newTestClient(t, &rest.Config{Host: strings.TrimSuffix(server.session.base.String(), "/") + base, QPS: 1000, Burst: 1000})
+		_, err := client.Discover(t.Context())
+		require.NoError(t, err)
+		body, err := client.Open(t.Context(), watchlist.Request{Scope: pods, API: podAPI})
 		require.NoError(t, err)
 		require.NoError(t, body.Close())
+		assert.Equal(t, []string{want + "/api", want + "/apis", want + "/api/v1/pods"}, got)
 	}
-	ctx, cancel := context.WithTimeoutCause(t.Context(), time.Hour, nil)
-	time.AfterFunc(50*time.Millisecond, cancel)
-	_, err := slow.Open(ctx, watchlist.Request{Scope: pods, API: podAPI})
-	require.ErrorContains(t, err, "cannot watch pods")
 }
 
 // connectionLog notes the client's end of each connection that requests come over, and whether it is open.

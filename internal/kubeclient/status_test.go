@@ -2,10 +2,12 @@ package kubeclient
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"strconv"
 	"strings"
 	"sync"
@@ -376,5 +378,43 @@ func TestTransportErrorsQuoteNoObject(t *testing.T) {
 	client := newTestClient(t, &rest.Config{Host: "http://" + listener.Addr().String(), QPS: 1000, Burst: 1000})
 	_, err = client.Open(t.Context(), watchlist.Request{Scope: pods, API: podAPI})
 	require.ErrorContains(t, err, "malformed HTTP response")
+	assert.True(t, Answered(err))
 	assert.NotContains(t, err.Error(), "c2VudGluZWw=")
+}
+
+// That the API server cannot be reached is said only if nothing answered.
+func TestAnswered(t *testing.T) {
+	open := func(cfg *rest.Config, options ...Option) error {
+		cfg.QPS, cfg.Burst = 1000, 1000
+		_, err := newTestClient(t, cfg, options...).Open(t.Context(), watchlist.Request{Scope: pods, API: podAPI})
+		require.Error(t, err)
+		return err
+	}
+	untrusted := httptest.NewTLSServer(http.NotFoundHandler())
+	t.Cleanup(untrusted.Close)
+	plain := httptest.NewServer(http.NotFoundHandler())
+	t.Cleanup(plain.Close)
+	page := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusForbidden) }))
+	t.Cleanup(page.Close)
+	silent := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
+	t.Cleanup(silent.Close)
+	gone := httptest.NewServer(http.NotFoundHandler())
+	gone.Close()
+
+	for _, err := range []error{
+		open(&rest.Config{Host: untrusted.URL}),
+		open(&rest.Config{Host: strings.Replace(plain.URL, "http:", "https:", 1)}),
+		open(&rest.Config{Host: plain.URL}),
+		open(&rest.Config{Host: page.URL}),
+	} {
+		assert.True(t, Answered(err), err)
+	}
+	for _, err := range []error{
+		nil,
+		context.Canceled,
+		open(&rest.Config{Host: gone.URL}),
+		open(&rest.Config{Host: silent.URL}, WithHeaderTimeout(50*time.Millisecond)),
+	} {
+		assert.False(t, Answered(err), err)
+	}
 }
