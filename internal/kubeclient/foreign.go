@@ -58,7 +58,7 @@ func (b *body) foreign(is string) error {
 type checkedBody struct {
 	*body
 	list    bool
-	prefix  []byte // what has come, until it is known what it is
+	prefix  []byte // what has come after blank lines, until it is known what it is
 	checked bool
 }
 
@@ -70,7 +70,11 @@ func (b *checkedBody) Read(p []byte) (int, error) {
 	if b.checked {
 		return n, err
 	}
-	b.prefix = append(b.prefix, p[:min(n, maxPrefix)]...)
+	fresh := p[:n]
+	if len(b.prefix) == 0 {
+		fresh = bytes.TrimLeft(fresh, "\ufeff \t\r\n") // pages may begin with a byte order mark
+	}
+	b.prefix = append(b.prefix, fresh[:min(len(fresh), maxPrefix)]...)
 	switch b.verdict(err == io.EOF) {
 	case isKubernetes:
 		b.checked, b.prefix = true, nil
@@ -95,7 +99,7 @@ const (
 )
 
 func (b *checkedBody) verdict(ended bool) verdict {
-	content := bytes.TrimLeft(b.prefix, " \t\r\n")
+	content := b.prefix
 	if len(content) == 0 {
 		return isUnknown
 	}

@@ -313,6 +313,8 @@ func TestPagesThatAreNoStream(t *testing.T) {
 		{"text/html", html, bad, bad},
 		{"", html, bad, bad},
 		{"application/json", "\n " + html, bad, bad},
+		{"application/json", strings.Repeat("\n", 5000) + html, bad, bad},
+		{"application/json", "\ufeff" + html, bad, bad},
 		{"text/plain", "Please log in", bad, bad},
 		{"", "OK\n", bad, bad},
 		{"application/json", "OK", bad, bad},
