@@ -316,7 +316,7 @@ func (r *Reader) completeSnapshot(ctx context.Context, pass *snapshotPass, rv ve
 	r.position = closedPosition(rv)
 	r.lastKnown = r.Now()
 	r.verified = verification{rv, r.lastKnown}
-	r.server.behindSince = time.Time{}
+	r.server.behindSince, r.server.quiet = time.Time{}, 0
 	r.progressed()
 	r.faults = faults{unexpectedErrors: r.faults.unexpectedErrors, shortEmptyStreams: r.faults.shortEmptyStreams, failedRelists: r.faults.failedRelists}
 	r.schedule.lastSnapshot, r.schedule.relistObjects = time.Now(), false
