@@ -28,16 +28,14 @@ func NewSlots(n int) *Slots { return &Slots{taken: make(chan struct{}, n)} }
 
 // slot is one that was taken. It gives itself back when it has been held for too long.
 type slot struct {
-	of      *Slots
-	once    sync.Once
-	tooLong *time.Timer
+	giveBack func()
+	tooLong  *time.Timer
 }
 
 // hold is called by whoever has put a token into taken.
 func (s *Slots) hold() *slot {
-	held := &slot{of: s}
-	held.tooLong = time.AfterFunc(slotHold, held.release)
-	return held
+	giveBack := sync.OnceFunc(func() { <-s.taken })
+	return &slot{giveBack: giveBack, tooLong: time.AfterFunc(slotHold, giveBack)}
 }
 
 // sent is called when the server has the request.
@@ -48,10 +46,8 @@ func (s *slot) answered() { s.tooLong.Reset(slotHold) }
 
 // release gives the slot back, if that has not happened yet.
 func (s *slot) release() {
-	s.once.Do(func() {
-		s.tooLong.Stop()
-		<-s.of.taken
-	})
+	s.tooLong.Stop()
+	s.giveBack()
 }
 
 // awaitSlot waits until a snapshot may be taken.

@@ -34,6 +34,13 @@ func slotReader(ctx context.Context, running *sync.WaitGroup, slots *watchlist.S
 	return queue
 }
 
+// recorded is the transcript so far, while the reader runs.
+func recorded(q *recordingQueue) []string {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.transcript()
+}
+
 type openerFunc func(context.Context, watchlist.Request) (io.ReadCloser, error)
 
 func (f openerFunc) Open(ctx context.Context, req watchlist.Request) (io.ReadCloser, error) {
@@ -101,10 +108,10 @@ func TestSlowSnapshotsGiveTheirSlotsBack(t *testing.T) {
 
 				time.Sleep(c.within - time.Second)
 				synctest.Wait()
-				assert.Empty(t, other.transcript(), "the slots are taken")
+				assert.Empty(t, recorded(other), "the slots are taken")
 				time.Sleep(2 * time.Second)
 				synctest.Wait()
-				assert.Equal(t, []string{"BEGIN initial", "SNAPSHOT initial /a@5", "END initial 1 objects at 7"}, other.transcript())
+				assert.Equal(t, []string{"BEGIN initial", "SNAPSHOT initial /a@5", "END initial 1 objects at 7"}, recorded(other))
 				waited := logs.FilterMessageSnippet("waits until fewer others").Len()
 				assert.Equal(t, c.within > 30*time.Second, waited == 1, "%d lines about waiting", waited)
 				cancel()
@@ -124,7 +131,7 @@ func TestSlotsBelongToAServer(t *testing.T) {
 		synctest.Wait()
 		other := slotReader(ctx, &running, watchlist.NewSlots(1), "pods", zap.NewNop(), completeSnapshot)
 		synctest.Wait()
-		assert.Len(t, other.transcript(), 3)
+		assert.Len(t, recorded(other), 3)
 		cancel()
 		running.Wait()
 	})
