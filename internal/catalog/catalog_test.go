@@ -160,7 +160,7 @@ func runCatalog(t *testing.T, server *apiServer, down, length time.Duration, spe
 	readerCore, read := observer.New(zapcore.InfoLevel)
 	r := &run{reports: map[string]error{}, logs: logs, read: read}
 	var mu sync.Mutex
-	slots := make(chan struct{}, 3)
+	slots := watchlist.NewSlots(3)
 	c := catalog.New(catalog.Options{
 		Specs:  specs,
 		Server: client,

@@ -26,6 +26,8 @@ const (
 	NotServed             // the server does not know the resource
 	Refused               // the server will not answer, whatever we do
 	Paused                // the consumer is slower than the changes come
+	Waiting               // for other snapshots of the same server to end
+	Failing               // streams end again and again without anything new
 )
 
 // setState reports a change of condition, and within a condition each new cause: one log entry each, however often
@@ -139,6 +141,10 @@ func (c Condition) String() string {
 		return "refused"
 	case Paused:
 		return "paused"
+	case Waiting:
+		return "waiting"
+	case Failing:
+		return "failing"
 	}
 	return "unknown"
 }
@@ -154,6 +160,10 @@ func (c Condition) warning() string {
 		return "server does not serve resource, will look for it"
 	case Refused:
 		return "server refuses to serve resource, will try again rarely"
+	case Failing:
+		return "reading resource does not get on, will keep trying"
+	case Waiting:
+		return "snapshot of resource waits until fewer others of the same API server are under way"
 	}
 	return ""
 }

@@ -74,6 +74,7 @@ type stream struct {
 	cancel context.CancelFunc
 	done   chan struct{}
 
+	sent   chan struct{} // closed when the server has the request
 	chunks chan chunk
 	free   chan []byte
 
@@ -100,6 +101,7 @@ func openStream(ctx context.Context, opener Opener, req Request) *stream {
 	s := &stream{
 		cancel: cancel,
 		done:   make(chan struct{}),
+		sent:   make(chan struct{}),
 		chunks: make(chan chunk),
 		free:   make(chan []byte, 2),
 	}
@@ -109,9 +111,19 @@ func openStream(ctx context.Context, opener Opener, req Request) *stream {
 	for range cap(s.free) {
 		s.free <- nil // made at first use
 	}
+	onSent := req.OnSent
+	req.OnSent = sync.OnceFunc(func() {
+		if onSent != nil {
+			onSent()
+		}
+		close(s.sent)
+	})
 	go func() {
 		defer close(s.done)
 		err := s.read(ctx, opener, req)
+		if ctx.Err() != nil {
+			err = ctx.Err() // whatever the transport makes of our own end, it is not the server's
+		}
 		s.send(ctx, chunk{err: err})
 	}()
 	return s
@@ -238,10 +250,15 @@ func (s *stream) laterOf(rv version) version {
 // drained says that every frame received so far has been taken.
 func (s *stream) drained() bool { return len(s.current) == 0 }
 
-// peek returns the line that next would return.
+// peek returns the line that next would return, or nothing if only blank lines are left.
 func (s *stream) peek() []byte {
-	line, _, _ := bytes.Cut(s.current, []byte{'\n'})
-	return line
+	for rest := s.current; len(rest) > 0; {
+		var line []byte
+		if line, rest, _ = bytes.Cut(rest, []byte{'\n'}); len(bytes.TrimSpace(line)) > 0 {
+			return line
+		}
+	}
+	return nil
 }
 
 // A stream reads at most this much at once. Most have little, and an idle one keeps the smaller buffers.
