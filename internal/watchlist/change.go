@@ -54,8 +54,8 @@ type Change struct {
 	// held at the snapshot's version, and no loss is suspected any more.
 	Verifies bool
 	// Rewinds marks a version of another history, which may be lower than those before.
-	Rewinds bool
-	Doubt   Doubt // of Suspected
+	Rewinds  bool
+	Doubt    Doubt         // of Suspected
 	Gap      *GapInfo      // of Gap only
 	Snapshot *SnapshotInfo // of SnapshotBegin, SnapshotEnd and of Snapshot changes between them
 }
@@ -116,4 +116,5 @@ type SnapshotInfo struct {
 	Epoch           string // unique to the set
 	ResourceVersion string // of the snapshot; known at SnapshotEnd only
 	Objects         int    // Snapshot changes emitted in the set; known at SnapshotEnd only
+	Incomplete      bool   // objects are missing from the set, since they could not be decoded; known at SnapshotEnd only
 }

@@ -80,9 +80,9 @@ type stream struct {
 	// Of the owner's side.
 	listed  bool // a LIST, in the form of a stream
 	opened  bool
-	current []byte // frames not yet taken
-	buffer  []byte // whose memory current is in
-	frames  int    // taken so far
+	current []byte  // frames not yet taken
+	buffer  []byte  // whose memory current is in
+	frames  int     // taken so far
 	reached version // how far it has come: where it began, or the latest version that it has delivered
 }
 
