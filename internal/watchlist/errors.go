@@ -102,8 +102,13 @@ func isThrottled(err error) bool {
 	return code == http.StatusTooManyRequests || code == http.StatusServiceUnavailable
 }
 
-// retryAfter is how long the server asks to be left alone.
+// retryAfter is how long to leave the server alone, as it asks.
 func retryAfter(err error) time.Duration {
+	return min(askedPause(err), maxRetryAfter)
+}
+
+// askedPause is what the server asked for, however long.
+func askedPause(err error) time.Duration {
 	seconds, ok := apierrors.SuggestsClientDelay(err)
 	if !ok {
 		return 0
@@ -111,9 +116,20 @@ func retryAfter(err error) time.Duration {
 	return time.Duration(seconds) * time.Second
 }
 
+// maxRetryAfter bounds what a server, or a proxy in front of it, may ask for.
+const maxRetryAfter = 5 * time.Minute
+
 // isCleanEnd: the server ended the response in good order. Its time was up, it closed a slow watcher, or it
 // is going down; these cannot be told apart.
 func isCleanEnd(err error) bool { return errors.Is(err, io.EOF) }
+
+// reason names why a stream ended, for a metric. One that never began has not ended in good order.
+func (e ending) reason() string {
+	if !e.opened && isCleanEnd(e.err) {
+		return "connection"
+	}
+	return endReason(e.err)
+}
 
 // endReason names why a stream ended, for a metric: a small closed set.
 func endReason(err error) string {

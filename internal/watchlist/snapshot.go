@@ -116,7 +116,7 @@ func (r *Reader) readSnapshot(ctx context.Context, s *stream, pass *snapshotPass
 			if c.opened {
 				held.answered()
 			}
-			r.setState(Reading, nil)
+			r.nowReading()
 		case <-patience.C:
 			if s.opened {
 				return errNoEndMarker
@@ -246,6 +246,7 @@ func (r *Reader) emitFromSnapshot(ctx context.Context, key Key, obj redact.Objec
 	if err := r.emit(ctx, c, snapshotEmitTimeout); err != nil {
 		return err
 	}
+	r.progressed()
 	if c.Origin == Initial {
 		r.initial.objects++
 		return nil
@@ -323,7 +324,8 @@ func (r *Reader) completeSnapshot(ctx context.Context, pass *snapshotPass, rv ve
 	r.position = closedPosition(rv)
 	r.lastKnown = r.Now()
 	r.verified = verification{rv, r.lastKnown}
-	r.server.behindSince = time.Time{}
+	r.server.behindSince, r.server.quiet = time.Time{}, 0
+	r.progressed()
 	r.faults = faults{unexpectedErrors: r.faults.unexpectedErrors, shortEmptyStreams: r.faults.shortEmptyStreams, failedRelists: r.faults.failedRelists}
 	r.schedule.lastSnapshot, r.schedule.relistObjects = time.Now(), false
 	r.scheduleRelist(r.RelistInterval)
