@@ -15,17 +15,19 @@ import (
 
 // Ends of a stream that no server told of.
 var (
-	errQueueFull   = errors.New("queue is full")
-	errSilent      = errors.New("nothing came for too long, not even a bookmark")
-	errNoEndMarker = errors.New("server sent no end of the initial events")
-	errIncomplete  = errors.New("server ended the watch before the end of the initial events")
-	errStale       = errors.New("snapshot is older than what was read already")
-	errUndecodable = errors.New("cannot decode a watch event")
-	errRelistDue   = errors.New("a fresh snapshot has to be compared")
-	errPollDue     = errors.New("next snapshot of a resource that cannot be watched is due")
-	errNoVersion   = errors.New("snapshot came without a resourceVersion")
-	errSlowAnswer  = errors.New("server has the request and has not begun to answer")
-	errPageSilent  = errors.New("nothing more came of the page")
+	errQueueFull     = errors.New("queue is full")
+	errSilent        = errors.New("nothing came for too long, not even a bookmark")
+	errNoEndMarker   = errors.New("server sent no end of the initial events")
+	errIncomplete    = errors.New("server ended the watch before the end of the initial events")
+	errStale         = errors.New("snapshot is older than what was read already")
+	errUndecodable   = errors.New("cannot decode a watch event")
+	errRelistDue     = errors.New("a fresh snapshot has to be compared")
+	errPollDue       = errors.New("next snapshot of a resource that cannot be watched is due")
+	errNoVersion     = errors.New("snapshot came without a resourceVersion")
+	errUnconfirmed   = errors.New("it could not be confirmed that objects are gone which a snapshot lacked")
+	errLackedObjects = errors.New("snapshot lacked objects that exist")
+	errSlowAnswer    = errors.New("server has the request and has not begun to answer")
+	errPageSilent    = errors.New("nothing more came of the page")
 )
 
 // statusCode returns the HTTP status that err stands for, be it the response's or an ERROR event's, or 0.
@@ -134,6 +136,8 @@ func endReason(err error) string {
 		return "incomplete"
 	case errors.Is(err, errStale):
 		return "stale"
+	case errors.Is(err, errUnconfirmed), errors.Is(err, errLackedObjects):
+		return "unconfirmed"
 	case errors.Is(err, errRelistDue), errors.Is(err, errPollDue):
 		return "relist"
 	case errors.Is(err, errUndecodable), errors.Is(err, ErrFrameTooLarge):

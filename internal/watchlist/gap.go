@@ -66,6 +66,7 @@ func (r *Reader) resetHistory(cause error) {
 const (
 	reasonHistoryReset = "history_reset"
 	reasonExpired      = "expired"
+	reasonUndecodable  = "undecodable"
 )
 
 func (l *lostHistory) suspicion() Change {

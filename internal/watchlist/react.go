@@ -38,6 +38,13 @@ func (r *Reader) react(ctx context.Context, end ending) {
 		r.wait(ctx, r.backoff.NextBackOff())
 		return
 
+	case errors.Is(err, errLackedObjects):
+		return // it is listed now
+
+	case errors.Is(err, errUnconfirmed):
+		r.wait(ctx, r.backoff.NextBackOff())
+		return
+
 	case isForbidden(err), isUnauthorized(err):
 		// Rights that were lost say nothing of the objects: the inventory stays.
 		r.setState(Forbidden, err)
@@ -94,7 +101,7 @@ func (r *Reader) react(ctx context.Context, end ending) {
 		if end.snapshot {
 			r.faults.badSnapshots++
 		} else if r.faults.badFrames > 1 {
-			r.loseHistory("undecodable", certain)
+			r.loseHistory(reasonUndecodable, certain)
 		}
 
 	case isCleanEnd(err) && end.opened && !end.snapshot:

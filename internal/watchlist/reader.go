@@ -109,6 +109,7 @@ type Reader struct {
 	// deletedAhead holds objects whose deletion was emitted from a snapshot, before the position came to it.
 	deletedAhead map[Key]version
 
+	doubted  doubted      // what the last snapshots lacked and nothing has confirmed
 	initial  snapshotSet  // the set of Snapshot changes of the first snapshot
 	lost     *lostHistory // nil: nothing has to be made up for
 	server   serverView
