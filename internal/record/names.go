@@ -1,6 +1,12 @@
 package record
 
-import "github.com/k8swatchlist/k8swatchlistreceiver/internal/watchlist"
+import (
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/watchlist"
+)
 
 // The event names: a closed set, so that backends can index it. What tells one record from another of
 // the same name is in attributes.
@@ -35,6 +41,22 @@ func eventName(c *watchlist.Change) string {
 		return eventObjectDeleted
 	}
 	return ""
+}
+
+// Describe names the record of a change for the log: its event name and the identity of its object, none of its content.
+func Describe(c watchlist.Change) string {
+	parts := []string{eventName(&c), schema.GroupResource{Group: c.Resource.Group, Resource: c.Resource.Plural}.String()}
+	switch id := c.Object.Identity; {
+	case id.Name == "":
+	case id.Namespace == "":
+		parts = append(parts, id.Name)
+	default:
+		parts = append(parts, id.Namespace+"/"+id.Name)
+	}
+	if version := c.Object.ResourceVersion; version != "" {
+		parts = append(parts, "at resourceVersion", version)
+	}
+	return strings.Join(parts, " ")
 }
 
 // isEvents says whether the objects are Kubernetes Events. Both groups serve the same ones.
