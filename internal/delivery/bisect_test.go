@@ -90,7 +90,31 @@ func TestItemsWithoutRecordsAreNeverDropped(t *testing.T) {
 		if got := slices.Concat(r.acked...); !slices.Equal(got, []int{-10, -11, -12, 2, -13}) {
 			t.Errorf("acknowledged %v", got)
 		}
+		for _, dropped := range []int{0, 1} { // and what is behind them comes behind them
+			if at := slices.Index(r.order, dropped); at > slices.Index(r.order, -11-dropped) {
+				t.Errorf("reported in the order %v", r.order)
+			}
+		}
 		r.stop(t)
+	})
+}
+
+// They say nothing about the consumer, since it is not given them.
+func TestItemsWithoutRecordsEndNoDenial(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(Options[item]{BatchMaxRecords: 1}, func(context.Context, []int) error { return errBad })
+		for id := range 10 * patience {
+			r.offer(t, item{id, 1}, item{-1, 1})
+		}
+		r.Start()
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if n := r.sink.tried(); n < patience || n > patience+20 {
+			t.Errorf("%d calls in a minute", n)
+		}
+		time.Sleep(7 * time.Minute)
+		wantLines(t, r, logDrop, logDenies)
+		r.Shutdown(t.Context())
 	})
 }
 
@@ -189,6 +213,11 @@ func TestAcceptedHalfMakesSpace(t *testing.T) {
 		}
 		if err := r.WaitForRoom(t.Context()); err != nil {
 			t.Error(err)
+		}
+		for i, it := range r.batch { // which is held until all of it is accepted or dropped
+			if i < 6 && it != (item{}) {
+				t.Errorf("item %d is still held", i)
+			}
 		}
 		err := r.Shutdown(t.Context())
 		if err == nil || err.Error() != "cannot deliver 2 records before shutdown: "+errDrainTimeout.Error() {

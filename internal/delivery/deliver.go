@@ -4,7 +4,7 @@ import "time"
 
 const (
 	// A refusal such as a full sending queue is often over at once.
-	retryFirst = 100 * time.Millisecond
+	retryFirst = 50 * time.Millisecond
 	retryMax   = 30 * time.Second
 
 	// patience is how many drops in a row, with nothing accepted between them, are taken as a consumer that refuses
@@ -136,7 +136,7 @@ func (d *Delivery[T]) accept(items []T, called bool) bool {
 	if called {
 		d.denials = 0
 		d.denied.Reset()
-		d.trouble.accepted()
+		d.trouble.accepted(time.Now())
 	}
 	d.Accepted(items)
 	if called && d.lost {
@@ -183,7 +183,7 @@ func (d *Delivery[T]) logDrop(dropped []T, refusal error) {
 	if d.denials >= patience {
 		d.trouble.refusesAll(now, refusal)
 	} else {
-		d.trouble.accepted() // it has answered: nothing is tried again
+		d.trouble.accepted(now) // it has decided, so nothing is tried again
 	}
 }
 

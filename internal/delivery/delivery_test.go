@@ -114,6 +114,7 @@ type rig struct {
 	offered  [][]int // the loop's, read when it has ended or is idle
 	acked    [][]int // and this
 	dropped  [][]int // and this
+	order    []int   // and this: everything acknowledged or dropped
 	again    []int   // and this: how many items were acknowledged at each call of AcceptedAgain
 	reported []string
 
@@ -138,8 +139,10 @@ func newRig(o Options[item], consume func(ctx context.Context, ids []int) error)
 	o.Build = build
 	o.Next = r.sink
 	o.BeforeDeliver = func(_ context.Context, batch []item) { r.offered = append(r.offered, ids(batch)) }
-	o.Accepted = func(items []item) { r.acked = append(r.acked, ids(items)) }
-	o.Dropped = func(items []item, _ error) { r.dropped = append(r.dropped, ids(items)) }
+	o.Accepted = func(items []item) { r.acked, r.order = append(r.acked, ids(items)), append(r.order, ids(items)...) }
+	o.Dropped = func(items []item, _ error) {
+		r.dropped, r.order = append(r.dropped, ids(items)), append(r.order, ids(items)...)
+	}
 	o.AcceptedAgain = func() { r.again = append(r.again, len(slices.Concat(r.acked...))) }
 	o.Retried = func() { r.retried.Add(1) }
 	o.Report = func(err error) {

@@ -14,7 +14,7 @@ const (
 	tickEvery    = 10 * time.Second
 	summaryEvery = 10 * time.Minute // between two lines about the same thing
 	overdue      = 30 * time.Second // how long a consumer may take before it is in trouble
-	calm         = time.Minute      // how long it has to do well before the trouble is over
+	calm         = time.Minute      // how long it has to accept everything before the trouble is over
 
 	maxNames = 10 // of dropped records in a line
 	maxKinds = 32 // of errors that are told apart
@@ -28,16 +28,15 @@ type trouble struct {
 	logger *zap.Logger
 	report func(error)
 
-	mu         sync.Mutex
-	call       time.Time // since when the consumer has had a call; zero: it has none
-	since      time.Time // of the trouble; zero: there is none
-	last       time.Time // when it showed last
-	unanswered bool      // nothing was accepted since
-	announced  bool      // the beginning was logged
-	line       time.Time // of the last log line; zero: there was none
-	message    string
-	cause      error
-	refusals   int // tries since the trouble began that were refused
+	mu        sync.Mutex
+	call      time.Time // since when the consumer has had a call; zero: it has none
+	since     time.Time // of the trouble; zero: there is none
+	well      time.Time // since when it has accepted everything; zero: it has not
+	announced bool      // the beginning was logged
+	line      time.Time // of the last log line; zero: there was none
+	message   string
+	cause     error
+	refusals  int // tries since the trouble began that were refused
 }
 
 // calling notes that the consumer is given something.
@@ -70,11 +69,13 @@ func (t *trouble) refusesAll(now time.Time, err error) {
 	t.showLocked(now, "next consumer refuses every record permanently, slowing down until it accepts one", err)
 }
 
-// accepted notes that the consumer did well.
-func (t *trouble) accepted() {
+// accepted notes that the consumer took what it was given.
+func (t *trouble) accepted(now time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.unanswered = false
+	if t.well.IsZero() {
+		t.well = now
+	}
 }
 
 // tick notes how late it is.
@@ -84,15 +85,14 @@ func (t *trouble) tick(now time.Time) {
 	if !t.call.IsZero() && now.Sub(t.call) >= overdue {
 		t.showLocked(now, "next consumer does not return",
 			fmt.Errorf("a batch was given to it %v ago", now.Sub(t.call).Round(time.Second)))
-		t.unanswered = false // it is as soon as it returns
 		return
 	}
 	switch {
 	case t.since.IsZero():
-	case !t.unanswered && now.Sub(t.last) >= calm:
+	case !t.well.IsZero() && now.Sub(t.well) >= calm:
 		if t.announced {
 			t.line = now
-			t.logger.Info("next consumer accepts records again", t.fields(t.last)...)
+			t.logger.Info("next consumer accepts records again", t.fields(t.well)...)
 		}
 		t.since, t.announced, t.refusals = time.Time{}, false, 0
 		t.report(nil)
@@ -106,7 +106,7 @@ func (t *trouble) showLocked(now time.Time, message string, err error) {
 	if begins {
 		t.since = now
 	}
-	t.last, t.message, t.unanswered = now, message, true
+	t.well, t.message = time.Time{}, message
 	t.cause = errors.New(errorText(cause(err)))
 	if begins {
 		t.report(fmt.Errorf("%s: %w", message, t.cause))

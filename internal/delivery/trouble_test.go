@@ -117,6 +117,32 @@ func TestTroublesInARowAreNotLoggedEachTime(t *testing.T) {
 	})
 }
 
+// The ten minutes count from the last line, whatever it was.
+func TestNextTroubleIsLoggedTenMinutesAfterTheEndOfTheLast(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		begin := time.Now()
+		r := newRig(Options[item]{BatchMaxRecords: 1}, func(context.Context, []int) error {
+			if passed := time.Since(begin); passed < 18*time.Minute || passed > 22*time.Minute && passed < 40*time.Minute {
+				return errBusy
+			}
+			return nil
+		})
+		r.Start()
+		r.keepOffering(t, 28*time.Minute)
+		wantLines(t, r, logRefuses, logRefuses, logAccepts)
+		r.keepOffering(t, 4*time.Minute)
+		wantLines(t, r, logRefuses, logRefuses, logAccepts, logRefuses)
+		if after := r.logs.All()[3].ContextMap()["after"].(time.Duration); after < 5*time.Minute {
+			t.Errorf("logged with after %v, want the time since the trouble began", after)
+		}
+		if len(r.reported) != 3 {
+			t.Errorf("reported %q", r.reported)
+		}
+		r.keepOffering(t, 10*time.Minute)
+		r.stop(t)
+	})
+}
+
 func TestConsumerThatDoesNotReturnIsLogged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(Options[item]{BatchMaxRecords: 1}, func(ctx context.Context, ids []int) error {
@@ -152,9 +178,11 @@ func TestConsumerThatDeniesEverythingIsLoggedOnce(t *testing.T) {
 			return nil
 		})
 		r.Start()
-		r.keepOffering(t, 9*time.Minute)
+		r.keepOffering(t, 5*time.Minute)
 		wantLines(t, r, logDrop, logDenies)
 		deny.Store(false)
+		r.keepOffering(t, 3*time.Minute)
+		wantLines(t, r, logDrop, logDenies, logAccepts)
 		r.keepOffering(t, 3*time.Minute)
 		wantLines(t, r, logDrop, logDenies, logAccepts, logMoreDrop)
 		if len(r.reported) != 2 || r.reported[1] != "well" {
