@@ -8,12 +8,13 @@ import (
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/metadata"
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/watchlist"
 )
 
-// telemetry turns what the rooms tell of themselves into the receiver's own metrics.
+// telemetry turns what the packages report into the receiver's own metrics.
 //
 // Every measurement has the receiver's ID. Receivers of one Collector share its meter provider, where the measurements
 // of a gauge that have the same attributes overwrite one another.
@@ -24,7 +25,7 @@ type telemetry struct {
 	queueBytes atomic.Int64
 
 	mu        sync.Mutex
-	resources map[groupResource]*resourceTelemetry
+	resources map[schema.GroupResource]*resourceTelemetry
 }
 
 func newTelemetry(builder *metadata.TelemetryBuilder, id component.ID) (*telemetry, error) {
@@ -33,7 +34,7 @@ func newTelemetry(builder *metadata.TelemetryBuilder, id component.ID) (*telemet
 		builder:    builder,
 		receiver:   receiver,
 		attributes: metric.WithAttributeSet(attribute.NewSet(receiver)),
-		resources:  make(map[groupResource]*resourceTelemetry),
+		resources:  make(map[schema.GroupResource]*resourceTelemetry),
 	}
 	if err := builder.RegisterK8sWatchlistQueueBytesCallback(t.observeQueue); err != nil {
 		return nil, err
@@ -64,15 +65,14 @@ type resourceTelemetry struct {
 	objects    atomic.Int64
 }
 
-func (t *telemetry) of(r watchlist.Resource) *resourceTelemetry {
+func (t *telemetry) of(resource schema.GroupResource) *resourceTelemetry {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	key := groupResource{plural: r.Plural, group: r.Group}
-	found, ok := t.resources[key]
+	found, ok := t.resources[resource]
 	if !ok {
-		set := attribute.NewSet(t.receiver, attribute.String("group", r.Group), attribute.String("resource", r.Plural))
+		set := attribute.NewSet(t.receiver, attribute.String("group", resource.Group), attribute.String("resource", resource.Resource))
 		found = &resourceTelemetry{TelemetryBuilder: t.builder, set: set, attributes: metric.WithAttributeSet(set)}
-		t.resources[key] = found
+		t.resources[resource] = found
 	}
 	return found
 }
@@ -114,7 +114,7 @@ func (o readerObserver) StateChanged(s watchlist.State) {
 // dropped counts records that the next consumer refused permanently.
 func (t *telemetry) dropped(changes []watchlist.Change, _ error) {
 	for i := range changes {
-		t.of(*changes[i].Resource).addWith(t.builder.K8sWatchlistRecordsDropped, "reason", "permanent")
+		t.of(changes[i].Scope.GroupResource).addWith(t.builder.K8sWatchlistRecordsDropped, "reason", "permanent")
 	}
 }
 

@@ -11,9 +11,11 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata/metricdatatest"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/metadata"
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/metadatatest"
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/scope"
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/watchlist"
 )
 
@@ -29,14 +31,14 @@ func TestMetricsOfTwoReceiversAreApart(t *testing.T) {
 		return made
 	}
 	a, b := receiver("a"), receiver("b")
-	pods := watchlist.Resource{Version: "v1", Plural: "pods"}
+	pods := scope.New(schema.GroupResource{Resource: "pods"}, "", "", "")
 	for made, n := range map[*telemetry]int{a: 100, b: 7} {
 		made.queueChanged(n)
-		readerObserver{resourceTelemetry: made.of(pods)}.InventoryChanged(n)
+		readerObserver{resourceTelemetry: made.of(pods.GroupResource)}.InventoryChanged(n)
 		for range n {
 			made.retried()
-			made.dropped([]watchlist.Change{{Resource: &pods}}, assert.AnError)
-			everyCount(readerObserver{resourceTelemetry: made.of(pods)})
+			made.dropped([]watchlist.Change{{Scope: &pods}}, assert.AnError)
+			everyCount(readerObserver{resourceTelemetry: made.of(pods.GroupResource)})
 		}
 	}
 

@@ -232,7 +232,7 @@ func TestAcceptedHalfMakesSpace(t *testing.T) {
 // A consumer that refuses everything permanently is not called for each record, and gets fewer and fewer batches; when
 // it accepts again, no record is lost that it was not given.
 func TestConsumerThatDeniesEverythingIsNotHammered(t *testing.T) {
-	for _, batch := range []int{1, 10, 1000} {
+	for _, batch := range []int{1, 10, 200} {
 		synctest.Test(t, func(t *testing.T) {
 			var denies atomic.Bool
 			denies.Store(true)
@@ -299,7 +299,7 @@ func TestPoisonRecordAfterADenialCostsOnlyItself(t *testing.T) {
 // Random verdicts: records that are always refused, tries that are refused for the time being, and the rest accepted.
 // Nothing else is lost, order is kept, and each refused record is reported once.
 func TestRandomVerdicts(t *testing.T) {
-	for seed := range uint64(300) {
+	for seed := range uint64(100) {
 		synctest.Test(t, func(t *testing.T) {
 			rng, verdicts := rand.New(rand.NewPCG(seed, 9)), rand.New(rand.NewPCG(seed, 10))
 			n, poisonIn, busyIn := 1+rng.IntN(400), 2+rng.IntN(60), 2+rng.IntN(8)

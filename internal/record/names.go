@@ -3,8 +3,7 @@ package record
 import (
 	"strings"
 
-	"k8s.io/apimachinery/pkg/runtime/schema"
-
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/scope"
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/watchlist"
 )
 
@@ -29,7 +28,7 @@ func eventName(c *watchlist.Change) string {
 		return eventSnapshotBegin
 	case c.Type == watchlist.SnapshotEnd:
 		return eventSnapshotEnd
-	case isEvents(c.Resource):
+	case scope.IsEvents(c.Scope.GroupResource):
 		return eventEvent
 	case c.Type == watchlist.Snapshot:
 		return eventObjectSnapshot
@@ -45,7 +44,7 @@ func eventName(c *watchlist.Change) string {
 
 // Describe names the record of a change for the log: its event name and the identity of its object, none of its content.
 func Describe(c watchlist.Change) string {
-	parts := []string{eventName(&c), schema.GroupResource{Group: c.Resource.Group, Resource: c.Resource.Plural}.String()}
+	parts := []string{eventName(&c), c.Scope.GroupResource.String()}
 	switch id := c.Object.Identity; {
 	case id.Name == "":
 	case id.Namespace == "":
@@ -57,11 +56,6 @@ func Describe(c watchlist.Change) string {
 		parts = append(parts, "at resourceVersion", version)
 	}
 	return strings.Join(parts, " ")
-}
-
-// isEvents says whether the objects are Kubernetes Events. Both groups serve the same ones.
-func isEvents(r *watchlist.Resource) bool {
-	return r.Plural == "events" && (r.Group == "" || r.Group == "events.k8s.io")
 }
 
 // isOfObject says whether the change is one of an object, not of the stream.
