@@ -2,21 +2,34 @@ package k8swatchlistreceiver
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"sync"
 	"testing"
+	"time"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/consumer/consumererror"
+	"go.opentelemetry.io/collector/consumer/consumertest"
 	"go.opentelemetry.io/collector/pdata/plog"
 	"go.opentelemetry.io/collector/pipeline"
 	"go.opentelemetry.io/collector/receiver"
 	"go.opentelemetry.io/collector/receiver/receivertest"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata/metricdatatest"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
 
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/fold"
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/metadata"
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/metadatatest"
 )
 
 // TestConsumeContract runs the Collector's own check of what a receiver owes the next consumer: that transient errors
@@ -121,7 +134,7 @@ func (g *podGenerator) identify(next consumer.Logs) consumer.Logs {
 			return nil
 		}
 		err := next.ConsumeLogs(ctx, logs)
-		if err == nil || consumererror.IsPermanent(err) {
+		if err == nil || consumererror.IsPermanent(err) && len(names) == 1 {
 			g.mu.Lock()
 			defer g.mu.Unlock()
 			for _, name := range names {
@@ -135,4 +148,52 @@ func (g *podGenerator) identify(next consumer.Logs) consumer.Logs {
 		panic(err)
 	}
 	return wrapped
+}
+
+// A record that the pipeline refuses permanently costs only itself. The log names it, the metric counts it by its
+// resource, and neither shows what else was in the batch.
+func TestRefusedRecordCostsOnlyItself(t *testing.T) {
+	g := newPodGenerator(t)
+	tel := componenttest.NewTelemetry()
+	t.Cleanup(func() { require.NoError(t, tel.Shutdown(context.Background())) })
+	core, logs := observer.New(zap.WarnLevel)
+	set := receivertest.NewNopSettings(metadata.Type)
+	set.TelemetrySettings = tel.NewTelemetrySettings()
+	set.Logger = zap.New(core)
+
+	cfg := podsConfig(g.server.URL)
+	cfg.Batch.Timeout = 100 * time.Millisecond // so that the batches have several records
+	sink := new(consumertest.LogsSink)
+	largest := 0
+	next, err := consumer.NewLogs(func(ctx context.Context, records plog.Logs) error {
+		largest = max(largest, records.LogRecordCount())
+		for _, record := range fold.FromLogs(records) {
+			if record.UID == "uid-of-pod-7" {
+				return consumererror.NewDownstream(consumererror.NewPermanent(errors.New(`cannot index {"kind":"Pod"}`)))
+			}
+		}
+		return sink.ConsumeLogs(ctx, records)
+	})
+	require.NoError(t, err)
+	r, err := NewFactory().CreateLogs(t.Context(), set, cfg, g.identify(next))
+	require.NoError(t, err)
+	require.NoError(t, r.Start(t.Context(), componenttest.NewNopHost()))
+	var creators sync.WaitGroup
+	for range 20 {
+		creators.Go(func() { g.Generate() })
+	}
+	creators.Wait()
+
+	metadatatest.AssertEqualK8sWatchlistRecordsDropped(t, tel, []metricdata.DataPoint[int64]{{Value: 1, Attributes: attribute.NewSet(
+		attribute.String("receiver", set.ID.String()), attribute.String("group", ""), attribute.String("resource", "pods"),
+		attribute.String("reason", "permanent"))}}, metricdatatest.IgnoreTimestamp())
+	require.NoError(t, r.Shutdown(t.Context()))
+	assert.Len(t, recordsOf(sink), 19)
+	assert.Empty(t, fold.Duplicates(recordsOf(sink)))
+	assert.Empty(t, fold.Disorder(recordsOf(sink)))
+	assert.Greater(t, largest, 1)
+	require.Equal(t, 1, logs.Len(), "%v", logs.All())
+	fields := logs.All()[0].ContextMap()
+	assert.Equal(t, []any{"k8s.object.added pods shop/pod-7 at resourceVersion 8"}, fields["dropped"])
+	assert.Equal(t, "Permanent error: cannot index", fields["error"])
 }

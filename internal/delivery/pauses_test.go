@@ -72,6 +72,9 @@ func testPausesAtShutdown(t *testing.T, refusal error) {
 		before, begin := len(s.at), time.Now()
 		s.verdicts = append(repeat(refusal, before+4), nil)
 		r.stop(t)
+		if len(s.at) < before+5 {
+			t.Fatalf("%d tries during Shutdown, want at least 5", len(s.at)-before)
+		}
 		if took := s.at[before].Sub(begin); took != 0 {
 			t.Errorf("the first try of Shutdown came after %v", took)
 		}
