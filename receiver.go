@@ -53,7 +53,7 @@ func newReceiver(cfg *Config, set receiver.Settings, next consumer.Logs) (receiv
 	if err != nil {
 		return nil, err
 	}
-	t, err := newTelemetry(builder)
+	t, err := newTelemetry(builder, set.ID)
 	if err != nil {
 		return nil, err
 	}
@@ -86,13 +86,7 @@ func (r *watchlistReceiver) Start(_ context.Context, host component.Host) error 
 	if r.keeper, err = r.newKeeper(host); err != nil {
 		return err
 	}
-	r.delivery = delivery.New(delivery.Config{
-		MaxBytes:        r.cfg.Queue.MaxBytes,
-		BatchMaxRecords: r.cfg.Batch.MaxRecords,
-		BatchMaxBytes:   r.cfg.Batch.MaxBytes,
-		BatchTimeout:    r.cfg.Batch.Timeout,
-		DrainTimeout:    r.cfg.Queue.DrainTimeout,
-	}, changeBytes, r.records.Build, r.next, r.beforeDeliver(), r.accepted(), r.telemetry.deliveryObserver(), r.set.Logger)
+	r.delivery = delivery.New(r.deliveryOptions())
 	r.delivery.Start()
 
 	r.session = r.startSession()
@@ -141,20 +135,28 @@ func (r *watchlistReceiver) newKeeper(host component.Host) (*checkpoint.Keeper, 
 	return keeper, nil
 }
 
-// beforeDeliver is called with what the next consumer is about to be given.
-func (r *watchlistReceiver) beforeDeliver() func(context.Context, []watchlist.Change) {
-	if r.keeper == nil {
-		return nil
+func (r *watchlistReceiver) deliveryOptions() delivery.Options[watchlist.Change] {
+	o := delivery.Options[watchlist.Change]{
+		MaxBytes:        r.cfg.Queue.MaxBytes,
+		BatchMaxRecords: r.cfg.Batch.MaxRecords,
+		BatchMaxBytes:   r.cfg.Batch.MaxBytes,
+		BatchTimeout:    r.cfg.Batch.Timeout,
+		DrainTimeout:    r.cfg.Queue.DrainTimeout,
+		Size:            changeBytes,
+		IsRecord:        func(c watchlist.Change) bool { return c.IsRecord() },
+		Describe:        record.Describe,
+		Build:           r.records.Build,
+		Next:            r.next,
+		Dropped:         r.telemetry.dropped,
+		Retried:         r.telemetry.retried,
+		QueueBytes:      r.telemetry.queueChanged,
+		Report:          func(err error) { r.health.report("pipeline", err) },
+		Logger:          r.set.Logger,
 	}
-	return r.keeper.BeforeDeliver
-}
-
-// accepted is called with what the next consumer has accepted.
-func (r *watchlistReceiver) accepted() func([]watchlist.Change) {
-	if r.keeper == nil {
-		return nil
+	if r.keeper != nil {
+		o.BeforeDeliver, o.Accepted = r.keeper.BeforeDeliver, r.keeper.Accepted
 	}
-	return r.keeper.Accepted
+	return o
 }
 
 // changeOverheadBytes is about what a queued change weighs besides its object.
