@@ -21,7 +21,13 @@ type storedProgress struct {
 	// Of an initial state that was cut short: the set that goes on.
 	Epoch   string `json:"epoch,omitempty"`
 	Objects int    `json:"objects,omitempty"`
+
+	// Why the objects have to be compared with what the server holds; see watchlist.Progress.
+	Unconfirmed string `json:"unconfirmed,omitempty"`
 }
+
+// none reports whether nothing has been emitted.
+func (p storedProgress) none() bool { return p.ResourceVersion == "" && p.Epoch == "" }
 
 func (p storedProgress) encode() ([]byte, error) { return json.Marshal(p) }
 
@@ -33,7 +39,7 @@ func decodeProgress(data []byte) (p storedProgress, err error) {
 func (p storedProgress) restored() watchlist.Progress {
 	return watchlist.Progress{
 		ResourceVersion: p.ResourceVersion, Closed: p.Closed, At: slices.Clone(p.At), Time: p.Time,
-		Epoch: p.Epoch, Objects: p.Objects,
+		Epoch: p.Epoch, Objects: p.Objects, Unconfirmed: p.Unconfirmed,
 	}
 }
 

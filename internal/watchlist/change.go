@@ -20,6 +20,9 @@ const (
 	SnapshotEnd                   // that set is complete
 	Known                         // the object exists and is not to be told of; no record
 	Advanced                      // everything up to Object.ResourceVersion has been told; no record
+	Settled                       // the same after everything was compared with a snapshot, whatever was the version before: none, or one of another history; no record
+	Verified                      // everything was compared with a snapshot, beside the stream that goes on; no record
+	Restated                      // all that is known has been emitted anew as Known changes; everything before Object.ResourceVersion has been emitted; no record
 )
 
 // Origin says how a change was learned.
@@ -62,7 +65,20 @@ type Progress struct {
 	// Of an initial state that was cut short: its set of Snapshot changes, which goes on.
 	Epoch   string
 	Objects int // told in that set
+
+	// Unconfirmed says why the objects may not be what was emitted up to the version, so that they have to be compared
+	// with what the server holds: UnverifiedCluster, ScopeChanged, or "" if they need not be.
+	Unconfirmed string
+	// Later, unless nil, is closed when it is worth asking again for what could not be had, with an error.
+	Later <-chan struct{}
 }
+
+const (
+	// UnverifiedCluster: that the server is of the same cluster as before is likely, but not certain.
+	UnverifiedCluster = "unverified"
+	// ScopeChanged: the objects are those of other scopes, as far as they are of this one.
+	ScopeChanged = "scope_changed"
+)
 
 // None says that nothing has been told.
 func (p Progress) None() bool { return p.ResourceVersion == "" && p.Epoch == "" }

@@ -13,6 +13,9 @@ type lostHistory struct {
 	from   version
 	since  time.Time
 
+	// widened: the objects that are not known may be new only to the scope.
+	widened bool
+
 	added, modified, deleted int
 }
 

@@ -200,7 +200,7 @@ func (r *Reader) sweepRemoved(ctx context.Context) {
 			}
 		}
 	}
-	for r.advanced(ctx, version{}, snapshotEmitTimeout) != nil {
+	for r.progressed(ctx, Settled, version{}, snapshotEmitTimeout) != nil {
 		if ctx.Err() != nil {
 			return
 		}

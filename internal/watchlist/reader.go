@@ -103,12 +103,15 @@ type Reader struct {
 	// deletedAhead holds objects whose deletion was emitted from a snapshot, before the position came to it.
 	deletedAhead map[Key]version
 
-	initial  snapshotSet  // the set of Snapshot changes of the first snapshot
-	lost     *lostHistory // nil: nothing has to be made up for
-	server   serverView
-	faults   faults
-	schedule schedule
-	state    State
+	initial snapshotSet  // the set of Snapshot changes of the first snapshot
+	lost    *lostHistory // nil: nothing has to be made up for
+	storage lateStorage
+	// unverified: whether the server holds what the inventory does has not been seen since it was restored.
+	unverified bool
+	server     serverView
+	faults     faults
+	schedule   schedule
+	state      State
 
 	apis chan scope.API // holds how the server serves the resource now, if that has changed
 
@@ -218,6 +221,11 @@ func (r *Reader) readOnce(ctx context.Context) ending {
 		}
 	}
 	if r.Knowledge.polls() {
+		if r.storage.isReady() {
+			if err := r.restoreLate(ctx); err != nil {
+				return ending{err: err}
+			}
+		}
 		return r.waitForPoll(ctx)
 	}
 	if s == nil {

@@ -260,6 +260,12 @@ func (f *follower) finishRelist(ctx context.Context) error {
 			return err
 		}
 	}
+	if f.unverified {
+		if err := f.progressed(ctx, Verified, version{}, snapshotEmitTimeout); err != nil {
+			return err
+		}
+		f.unverified = false
+	}
 	f.Observer.RelistEnded("complete")
 	f.verified = verification{l.endVersion, f.Now()}
 	f.schedule.relistObjects, f.faults.failedRelists = false, 0

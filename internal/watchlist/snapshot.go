@@ -201,6 +201,10 @@ func (r *Reader) emitFromSnapshot(ctx context.Context, key Key, obj redact.Objec
 			return err
 		}
 		c.Type, c.Origin, c.Snapshot = Snapshot, Initial, r.initial.info()
+	case r.lost != nil && r.lost.widened && r.SkipInitial:
+		return r.known(ctx, c)
+	case r.lost != nil && r.lost.widened:
+		c.Type, c.Origin = Snapshot, Recovered
 	default:
 		c.Type, c.Origin = Added, Recovered
 	}
@@ -265,9 +269,10 @@ func (r *Reader) completeSnapshot(ctx context.Context, pass *snapshotPass, rv ve
 	if err := r.tellComplete(ctx, rv); err != nil {
 		return err
 	}
-	if err := r.advanced(ctx, rv, snapshotEmitTimeout); err != nil {
+	if err := r.progressed(ctx, Settled, rv, snapshotEmitTimeout); err != nil {
 		return err
 	}
+	r.unverified = false
 	if r.server.historyReset {
 		clear(r.deletedAhead) // versions of another history
 	}

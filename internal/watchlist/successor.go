@@ -172,6 +172,9 @@ func (f *follower) failSuccessor(err error) {
 		}
 		f.abandonRelist()
 		f.armRelist()
+		if f.unverified && isVersionTooLarge(err) {
+			f.loseHistory(UnverifiedCluster, suspected) // the position may be another cluster's
+		}
 	} else {
 		f.rescheduleRotate()
 	}

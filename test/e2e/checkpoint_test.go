@@ -72,7 +72,7 @@ func openKeeper(t *testing.T, folder string) (keeper *checkpoint.Keeper, end fun
 	t.Helper()
 	extension, closeIt := harness.OpenFileStorage(t, folder)
 	keeper = checkpoint.NewKeeper(checkpoint.Options{
-		Extension: extension, Receiver: component.MustNewID("k8s_watchlist"), ClusterUID: func() string { return "cluster" }, Interval: time.Second, MaxChanges: 1000,
+		Extension: extension, Receiver: component.MustNewID("k8s_watchlist"), Cluster: func() checkpoint.Cluster { return checkpoint.Cluster{UID: "cluster"} }, Interval: time.Second, MaxChanges: 1000,
 		Report: func(part string, err error) {
 			if err != nil {
 				t.Errorf("%s: %v", part, err)
