@@ -84,6 +84,19 @@ func advanced(r *scope.Scope, rv string) watchlist.Change {
 	return progress(r, watchlist.Advanced, rv)
 }
 
+// settled ends a snapshot that everything was compared with.
+func settled(r *scope.Scope, rv string) watchlist.Change {
+	c := advanced(r, rv)
+	c.Closes, c.Verifies = true, true
+	return c
+}
+
+func verified(r *scope.Scope, rv string) watchlist.Change {
+	c := progress(r, watchlist.Verified, rv)
+	c.Verifies = true
+	return c
+}
+
 // progress is a change that is no record.
 func progress(r *scope.Scope, t watchlist.Type, rv string) watchlist.Change {
 	c := watchlist.Change{Scope: r, Type: t}

@@ -61,11 +61,11 @@ func TestOldLayoutIsTakenOver(t *testing.T) {
 		got := config(t, extension, one, []scope.Scope{hpas, pods, nodes})
 		assert.Equal(t, map[string]string{"new": "a/new@5"}, got[hpas].known)
 		assert.Equal(t, "9", got[hpas].ResourceVersion)
-		assert.Empty(t, got[hpas].Unconfirmed)
+		assert.False(t, got[hpas].Unconfirmed)
 		assert.Equal(t, map[string]string{"pod": "a/pod@5"}, got[pods].known)
 		assert.Equal(t, "11", got[pods].ResourceVersion)
 		assert.Equal(t, map[string]string{"node": "a/node@5"}, got[nodes].known)
-		assert.Equal(t, watchlist.UnverifiedCluster, got[nodes].Unconfirmed, "which cluster it was of was not known")
+		assert.True(t, got[nodes].Unconfirmed, "which cluster it was of was not known")
 		for _, name := range extension.Names() {
 			if name != clientName {
 				assert.Empty(t, extension.Client(name), "%s is no longer needed", name)

@@ -237,8 +237,8 @@ func (k *Keeper) choose(p *plan, cluster Cluster, stored map[string]progressOf, 
 		p.store.progress, p.err = joined(p.sources(), stored)
 	}
 	p.unversioned = p.store.progress.none()
-	if !certain && p.store.progress.Unconfirmed == "" && p.store.progress.ResourceVersion != "" {
-		p.store.progress.Unconfirmed = watchlist.UnverifiedCluster
+	if !certain && p.store.progress.ResourceVersion != "" {
+		p.store.progress.Unconfirmed = true
 	}
 }
 
@@ -260,8 +260,10 @@ func (e *entry) within(namespace string) bool {
 }
 
 // joined is how far a reader has come that goes on with checkpoints of other scopes: everything that was known when
-// the newest of them was written has to be compared with what the server holds at that version or later.
+// the newest of them was written has to be compared with what the server holds at that version or later, and what was
+// read of all of them ends with the oldest.
 func joined(entries []*entry, stored map[string]progressOf) (all storedProgress, err error) {
+	oldest, doubt := storedProgress{}, watchlist.Doubt(0)
 	for _, e := range entries {
 		p := stored[e.id]
 		switch {
@@ -269,15 +271,22 @@ func joined(entries []*entry, stored map[string]progressOf) (all storedProgress,
 			return storedProgress{}, p.err
 		case p.ResourceVersion == "":
 			continue
-		case all.ResourceVersion == "" || isBefore(all.ResourceVersion, p.ResourceVersion):
+		}
+		if all.ResourceVersion == "" || watchlist.VersionBefore(all.ResourceVersion, p.ResourceVersion) {
 			all.ResourceVersion, all.Closed, all.At = p.ResourceVersion, p.Closed, p.At
 		}
-		if all.Time.IsZero() || p.Time.Before(all.Time) {
-			all.Time = p.Time
+		from := storedProgress{ResourceVersion: p.ResourceVersion, Time: p.Time}
+		if p.Lost != nil {
+			from, doubt = storedProgress{ResourceVersion: p.Lost.ResourceVersion, Time: p.Lost.Time}, max(doubt, p.Lost.Doubt)
+		}
+		if oldest.ResourceVersion == "" || watchlist.VersionBefore(from.ResourceVersion, oldest.ResourceVersion) {
+			oldest = from
 		}
 	}
 	if all.ResourceVersion != "" {
-		all.Unconfirmed = watchlist.ScopeChanged
+		all.Time = oldest.Time
+		all.Lost = lossOf(watchlist.ScopeChange(oldest.ResourceVersion, oldest.Time))
+		all.Lost.Doubt = max(doubt, all.Lost.Doubt)
 	}
 	return all, nil
 }
@@ -386,7 +395,7 @@ func (k *Keeper) takeOver(p *plan) {
 		}
 	}
 	k.Logger.Info("going on with what was read of other scopes", append(p.scope.LogFields(),
-		zap.Strings("from", from), zap.Int("objects", p.objects), zap.Bool("compared", p.store.progress.Unconfirmed != ""))...)
+		zap.Strings("from", from), zap.Int("objects", p.objects), zap.Bool("compared", p.store.progress.Lost != nil))...)
 }
 
 // remove removes a checkpoint with the next transaction; its objects go later.

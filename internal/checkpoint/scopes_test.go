@@ -79,6 +79,12 @@ func ids(t *testing.T, extension *memstorage.Extension) map[string]string {
 
 var one = Cluster{UID: "cluster", Fingerprint: "server"}
 
+func requireScopeChanged(t *testing.T, got restored) {
+	t.Helper()
+	require.NotNil(t, got.Lost, "it has to be compared")
+	assert.Equal(t, "scope_changed", got.Lost.Gap.Reason)
+}
+
 // What makes a reader read something else gives it another checkpoint.
 func TestReadersDoNotShareACheckpoint(t *testing.T) {
 	extension := memstorage.New()
@@ -92,7 +98,7 @@ func TestReadersDoNotShareACheckpoint(t *testing.T) {
 	}
 	var changes []watchlist.Change
 	for i := range scopes {
-		changes = append(changes, in(scopes[i].Namespace, &scopes[i], watchlist.Added, i, "5"), progress(&scopes[i], watchlist.Settled, fmt.Sprint(100+i)))
+		changes = append(changes, in(scopes[i].Namespace, &scopes[i], watchlist.Added, i, "5"), settled(&scopes[i], fmt.Sprint(100+i)))
 	}
 	for _, of := range config(t, extension, one, scopes, changes...) {
 		assert.True(t, of.None())
@@ -108,11 +114,12 @@ func TestReadersDoNotShareACheckpoint(t *testing.T) {
 func TestSpellingsOfASelectorAreOneCheckpoint(t *testing.T) {
 	extension := memstorage.New()
 	first := podsIn("", "team in (x), a=b")
-	config(t, extension, one, []scope.Scope{first}, in("a", &first, watchlist.Added, 1, "5"), progress(&first, watchlist.Settled, "7"))
+	config(t, extension, one, []scope.Scope{first}, in("a", &first, watchlist.Added, 1, "5"), settled(&first, "7"))
 	again := podsIn("", "a==b,team=x")
 	got := config(t, extension, one, []scope.Scope{again})[again]
 	assert.Equal(t, "7", got.ResourceVersion)
-	assert.Empty(t, got.Unconfirmed)
+	assert.Nil(t, got.Lost)
+	assert.False(t, got.Unconfirmed)
 	assert.Len(t, got.known, 1)
 	assert.Empty(t, got.logs)
 }
@@ -122,22 +129,23 @@ func TestNamespacesGrowToAll(t *testing.T) {
 	extension := memstorage.New()
 	a, b, all := podsIn("a", ""), podsIn("b", ""), podsIn("", "")
 	config(t, extension, one, []scope.Scope{a, b},
-		in("a", &a, watchlist.Added, 1, "5"), progress(&a, watchlist.Settled, "70"),
-		in("b", &b, watchlist.Added, 2, "6"), progress(&b, watchlist.Settled, "80"), in("b", &b, watchlist.Added, 3, "81"))
+		in("a", &a, watchlist.Added, 1, "5"), settled(&a, "70"),
+		in("b", &b, watchlist.Added, 2, "6"), settled(&b, "80"), in("b", &b, watchlist.Added, 3, "81"))
 	got := config(t, extension, one, []scope.Scope{all})[all]
 	assert.Equal(t, map[string]string{"uid-1": "a/name-1@5", "uid-2": "b/name-2@6", "uid-3": "b/name-3@81"}, got.known)
 	assert.Equal(t, "81", got.ResourceVersion, "a snapshot must not be older than what is known")
-	assert.Equal(t, watchlist.ScopeChanged, got.Unconfirmed)
+	requireScopeChanged(t, got)
 	assert.Contains(t, got.logs, "going on with what was read of other scopes")
 	assert.Contains(t, got.logs, "pods in namespace a")
 	assert.Len(t, ids(t, extension), 1, "what was taken over is removed")
 
-	got = config(t, extension, one, []scope.Scope{all}, progress(&all, watchlist.Settled, "90"))[all]
-	assert.Equal(t, watchlist.ScopeChanged, got.Unconfirmed, "it was never compared")
+	got = config(t, extension, one, []scope.Scope{all}, settled(&all, "90"))[all]
+	requireScopeChanged(t, got)
 	assert.Len(t, got.known, 3)
 	got = config(t, extension, one, []scope.Scope{all})[all]
 	assert.Equal(t, "90", got.ResourceVersion)
-	assert.Empty(t, got.Unconfirmed)
+	assert.Nil(t, got.Lost)
+	assert.False(t, got.Unconfirmed)
 	assert.Len(t, got.known, 3)
 }
 
@@ -147,13 +155,14 @@ func TestAllShrinksToNamespacesAndGrowsAgain(t *testing.T) {
 	a, b, all := podsIn("a", ""), podsIn("b", ""), podsIn("", "")
 	config(t, extension, one, []scope.Scope{all},
 		in("a", &all, watchlist.Added, 1, "5"), in("b", &all, watchlist.Added, 2, "6"), in("c", &all, watchlist.Added, 3, "7"),
-		progress(&all, watchlist.Settled, "8"), in("a", &all, watchlist.Modified, 1, "9"))
+		settled(&all, "8"), in("a", &all, watchlist.Modified, 1, "9"))
 	got := config(t, extension, one, []scope.Scope{a, b}, in("a", &a, watchlist.Deleted, 1, "20"), in("a", &a, watchlist.Added, 4, "21"))
 	for of, want := range map[scope.Scope]map[string]string{a: {"uid-1": "a/name-1@9"}, b: {"uid-2": "b/name-2@6"}} {
 		assert.Equal(t, want, got[of].known)
 		assert.Equal(t, "9", got[of].ResourceVersion)
 		assert.Equal(t, []watchlist.Key{{1}}, got[of].At)
-		assert.Empty(t, got[of].Unconfirmed, "the history since then is read on")
+		assert.Nil(t, got[of].Lost, "the history since then is read on")
+		assert.False(t, got[of].Unconfirmed, "the history since then is read on")
 	}
 	got = config(t, extension, one, []scope.Scope{a, b})
 	assert.Equal(t, map[string]string{"uid-4": "a/name-4@21"}, got[a].known)
@@ -164,7 +173,7 @@ func TestAllShrinksToNamespacesAndGrowsAgain(t *testing.T) {
 	assert.Equal(t, map[string]string{"uid-2": "b/name-2@6", "uid-3": "c/name-3@7", "uid-4": "a/name-4@21"}, back.known,
 		"what was deleted meanwhile does not come back")
 	assert.Equal(t, "21", back.ResourceVersion)
-	assert.Equal(t, watchlist.ScopeChanged, back.Unconfirmed)
+	requireScopeChanged(t, back)
 	assert.Len(t, ids(t, extension), 1)
 }
 
@@ -172,10 +181,10 @@ func TestAllShrinksToNamespacesAndGrowsAgain(t *testing.T) {
 func TestWhatWasLentIsMissed(t *testing.T) {
 	extension := memstorage.New()
 	a, all := podsIn("a", ""), podsIn("", "")
-	config(t, extension, one, []scope.Scope{all}, in("a", &all, watchlist.Added, 1, "5"), in("b", &all, watchlist.Added, 2, "6"), progress(&all, watchlist.Settled, "8"))
+	config(t, extension, one, []scope.Scope{all}, in("a", &all, watchlist.Added, 1, "5"), in("b", &all, watchlist.Added, 2, "6"), settled(&all, "8"))
 	config(t, extension, one, []scope.Scope{a})
 	got := config(t, extension, one, []scope.Scope{all, a})[all] // a is read by another reader, as if it were lost
-	assert.Equal(t, watchlist.ScopeChanged, got.Unconfirmed)
+	requireScopeChanged(t, got)
 	assert.Len(t, got.known, 1)
 }
 
@@ -186,11 +195,11 @@ func TestSelectorChanges(t *testing.T) {
 		t.Helper()
 		extension := memstorage.New()
 		before, after := podsIn("", from), podsIn("", to)
-		config(t, extension, one, []scope.Scope{before}, in("a", &before, watchlist.Added, 1, "5"), progress(&before, watchlist.Settled, "8"))
+		config(t, extension, one, []scope.Scope{before}, in("a", &before, watchlist.Added, 1, "5"), settled(&before, "8"))
 		got := config(t, extension, one, []scope.Scope{after})[after]
 		assert.Equal(t, map[string]string{"uid-1": "a/name-1@5"}, got.known)
 		assert.Equal(t, "8", got.ResourceVersion)
-		assert.Equal(t, watchlist.ScopeChanged, got.Unconfirmed)
+		requireScopeChanged(t, got)
 		assert.Len(t, ids(t, extension), 1)
 	}
 	f("team=x", "")
@@ -202,13 +211,14 @@ func TestSelectorChanges(t *testing.T) {
 func TestConfiguredScopesKeepTheirCheckpoints(t *testing.T) {
 	extension := memstorage.New()
 	x, y, z := podsIn("", "team=x"), podsIn("", "team=y"), podsIn("", "team=z")
-	config(t, extension, one, []scope.Scope{x, y}, in("a", &x, watchlist.Added, 1, "5"), progress(&x, watchlist.Settled, "8"),
-		in("a", &y, watchlist.Added, 2, "6"), progress(&y, watchlist.Settled, "9"))
+	config(t, extension, one, []scope.Scope{x, y}, in("a", &x, watchlist.Added, 1, "5"), settled(&x, "8"),
+		in("a", &y, watchlist.Added, 2, "6"), settled(&y, "9"))
 	got := config(t, extension, one, []scope.Scope{z, x})
 	assert.Equal(t, map[string]string{"uid-2": "a/name-2@6"}, got[z].known)
-	assert.Equal(t, watchlist.ScopeChanged, got[z].Unconfirmed)
+	requireScopeChanged(t, got[z])
 	assert.Equal(t, map[string]string{"uid-1": "a/name-1@5"}, got[x].known)
-	assert.Empty(t, got[x].Unconfirmed)
+	assert.Nil(t, got[x].Lost)
+	assert.False(t, got[x].Unconfirmed)
 }
 
 // An initial state that was cut short is no set that another scope can go on with: what was emitted comes again in a set
@@ -230,7 +240,7 @@ func TestAfreshIsLogged(t *testing.T) {
 	f := func(want string, before, after Cluster, beforeIn, afterIn scope.Scope) {
 		t.Helper()
 		extension := memstorage.New()
-		config(t, extension, before, []scope.Scope{beforeIn}, in("a", &beforeIn, watchlist.Added, 1, "5"), progress(&beforeIn, watchlist.Settled, "8"))
+		config(t, extension, before, []scope.Scope{beforeIn}, in("a", &beforeIn, watchlist.Added, 1, "5"), settled(&beforeIn, "8"))
 		got := config(t, extension, after, []scope.Scope{afterIn})[afterIn]
 		assert.True(t, got.None())
 		assert.Empty(t, got.known)
@@ -248,30 +258,30 @@ func TestAfreshIsLogged(t *testing.T) {
 // A checkpoint is bound to what is known of the cluster. Where that is not its UID, it has to be compared.
 func TestCheckpointIsBoundToItsCluster(t *testing.T) {
 	a := podsIn("a", "")
-	f := func(before, after Cluster, unconfirmed string) {
+	f := func(before, after Cluster, unconfirmed bool) {
 		t.Helper()
 		extension := memstorage.New()
-		config(t, extension, before, []scope.Scope{a}, in("a", &a, watchlist.Added, 1, "5"), progress(&a, watchlist.Settled, "8"))
+		config(t, extension, before, []scope.Scope{a}, in("a", &a, watchlist.Added, 1, "5"), settled(&a, "8"))
 		got := config(t, extension, after, []scope.Scope{a}, in("a", &a, watchlist.Modified, 1, "9"))[a]
 		assert.Equal(t, "8", got.ResourceVersion)
 		assert.Len(t, got.known, 1)
 		assert.Equal(t, unconfirmed, got.Unconfirmed)
 		assert.Empty(t, got.logs)
-		got = config(t, extension, after, []scope.Scope{a}, progress(&a, watchlist.Verified, ""))[a]
+		got = config(t, extension, after, []scope.Scope{a}, verified(&a, "9"))[a]
 		assert.Equal(t, "9", got.ResourceVersion)
 		assert.Equal(t, unconfirmed, got.Unconfirmed, "nobody has compared it since")
 		got = config(t, extension, after, []scope.Scope{a})[a]
 		if after.UID != "" {
-			unconfirmed = "" // it is bound to the UID now
+			unconfirmed = false // it is bound to the UID now
 		}
 		assert.Equal(t, unconfirmed, got.Unconfirmed)
 		assert.Len(t, ids(t, extension), 1)
 	}
-	f(Cluster{UID: "u", Fingerprint: "x"}, Cluster{UID: "u", Fingerprint: "x"}, "")
-	f(Cluster{UID: "u", Fingerprint: "x"}, Cluster{UID: "u", Fingerprint: "y"}, "")
-	f(Cluster{Fingerprint: "x"}, Cluster{Fingerprint: "x"}, watchlist.UnverifiedCluster)
-	f(Cluster{Fingerprint: "x"}, Cluster{UID: "u", Fingerprint: "x"}, watchlist.UnverifiedCluster)
-	f(Cluster{UID: "u", Fingerprint: "x"}, Cluster{Fingerprint: "x"}, watchlist.UnverifiedCluster)
+	f(Cluster{UID: "u", Fingerprint: "x"}, Cluster{UID: "u", Fingerprint: "x"}, false)
+	f(Cluster{UID: "u", Fingerprint: "x"}, Cluster{UID: "u", Fingerprint: "y"}, false)
+	f(Cluster{Fingerprint: "x"}, Cluster{Fingerprint: "x"}, true)
+	f(Cluster{Fingerprint: "x"}, Cluster{UID: "u", Fingerprint: "x"}, true)
+	f(Cluster{UID: "u", Fingerprint: "x"}, Cluster{Fingerprint: "x"}, true)
 }
 
 // A UID that is learned while the receiver runs binds the checkpoint too.
@@ -282,11 +292,11 @@ func TestClusterUIDLearnedLater(t *testing.T) {
 		l := beginIn(Cluster{Fingerprint: "x"}, extension, zap.NewNop())
 		_, _, err := l.restore(t, &a)
 		require.NoError(t, err)
-		l.Accepted([]watchlist.Change{progress(&a, watchlist.Settled, "8")})
+		l.Accepted([]watchlist.Change{settled(&a, "8")})
 		synctest.Wait()
 		l.cluster.UID = "u"
 		require.NoError(t, l.Shutdown(t.Context()))
-		assert.Empty(t, config(t, extension, Cluster{UID: "u", Fingerprint: "y"}, []scope.Scope{a})[a].Unconfirmed)
+		assert.False(t, config(t, extension, Cluster{UID: "u", Fingerprint: "y"}, []scope.Scope{a})[a].Unconfirmed)
 	})
 }
 
@@ -296,7 +306,7 @@ func TestUnreadCheckpointsAreRemovedAfterAWhile(t *testing.T) {
 		a, b, c := podsIn("a", ""), podsIn("b", ""), podsIn("c", "")
 		var changes []watchlist.Change
 		for _, of := range []*scope.Scope{&a, &b, &c} {
-			changes = append(changes, in(of.Namespace, of, watchlist.Added, 1, "5"), progress(of, watchlist.Settled, "8"))
+			changes = append(changes, in(of.Namespace, of, watchlist.Added, 1, "5"), settled(of, "8"))
 		}
 		config(t, extension, one, []scope.Scope{a, b, c}, changes...)
 

@@ -265,7 +265,7 @@ func TestStorageThatOpensLater(t *testing.T) {
 			assert.Equal(t, 1, logs.FilterLevelExact(zapcore.WarnLevel).Len(), "%v", logs.All())
 			assert.Zero(t, logs.FilterLevelExact(zapcore.ErrorLevel).Len(), "%v", logs.All())
 			l.BeforeDeliver(t.Context(), []watchlist.Change{change(r, watchlist.Added, 3, "9")})
-			l.Accepted([]watchlist.Change{change(r, watchlist.Added, 3, "9"), progress(r, watchlist.Settled, "10")})
+			l.Accepted([]watchlist.Change{change(r, watchlist.Added, 3, "9"), settled(r, "10")})
 
 			heal()
 			select {
@@ -383,39 +383,6 @@ func TestStorageThatPanics(t *testing.T) {
 		time.Sleep(time.Hour)
 		assert.Equal(t, 1, extension.Tries())
 		assert.Equal(t, 1, logs.FilterLevelExact(zapcore.WarnLevel).Len())
-		require.NoError(t, l.Shutdown(t.Context()))
-	})
-}
-
-// Stored progress does not move back, but with a snapshot that everything was compared with.
-func TestStoredProgressNeverMovesBack(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		extension := memstorage.New()
-		r := pods()
-		l := begin(extension, zap.NewNop())
-		_, _, err := l.restore(t, r)
-		require.NoError(t, err)
-		at := func(rv string, closed bool, c watchlist.Change) {
-			t.Helper()
-			l.Accepted([]watchlist.Change{c})
-			assert.Equal(t, rv, l.stores[*r].progress.ResourceVersion)
-			assert.Equal(t, closed, l.stores[*r].progress.Closed)
-		}
-		at("100", true, progress(r, watchlist.Settled, "100"))
-		at("100", true, advanced(r, "99"))
-		at("100", true, change(r, watchlist.Modified, 1, "98"))
-		at("100", true, change(r, watchlist.Deleted, 2, "7"))
-		at("100", true, progress(r, watchlist.Restated, "97"))
-		at("100", true, progress(r, watchlist.Verified, ""))
-		at("100", true, advanced(r, "20"))
-		at("101", false, change(r, watchlist.Modified, 1, "101"))
-		at("101", false, advanced(r, "100"))
-		at("101", true, advanced(r, "101"))
-		at("123456789012345678901", true, advanced(r, "123456789012345678901"))
-		at("123456789012345678901", true, advanced(r, "102"))
-		at("40", true, progress(r, watchlist.Settled, "40")) // etcd was restored
-		at("", true, progress(r, watchlist.Settled, ""))     // the resource was removed
-		at("3", true, progress(r, watchlist.Settled, "3"))
 		require.NoError(t, l.Shutdown(t.Context()))
 	})
 }

@@ -4,7 +4,6 @@ import (
 	"strings"
 
 	"go.opentelemetry.io/collector/extension/xextension/storage"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
 
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/redact"
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/watchlist"
@@ -57,44 +56,61 @@ func (s *store) accept(c *watchlist.Change) {
 	}
 }
 
-// advance moves the progress, which never goes back but for the one change that says so: a snapshot that everything
-// was compared with may be of a server whose history was set back.
+// advance moves the progress with an accepted change. It never moves back, but into another history.
 func (s *store) advance(c *watchlist.Change) {
 	p := &s.progress
-	rv := c.Object.ResourceVersion
 	switch {
-	case c.Type == watchlist.Settled:
-		*p = storedProgress{ResourceVersion: strings.Clone(rv), Closed: true}
-	case c.Type == watchlist.Verified:
-		p.Unconfirmed = ""
+	case c.Type == watchlist.Advanced, c.Closes:
+		s.close(c)
+	case c.Type == watchlist.Restated:
+		s.moveTo(c)
+	case c.Type == watchlist.Suspected:
+		p.Lost = lossOf(watchlist.Suspicion{Doubt: c.Doubt, Gap: *c.Gap})
 	case c.Type == watchlist.SnapshotBegin && c.Origin == watchlist.Initial:
 		*p = storedProgress{Epoch: c.Snapshot.Epoch}
 	case c.Type == watchlist.Snapshot && c.Origin == watchlist.Initial:
 		p.Objects++
-	case c.Type != watchlist.Advanced && c.Type != watchlist.Restated && !c.Advances, isBefore(rv, p.ResourceVersion):
+	case c.Origin == watchlist.Recovered && p.Lost != nil:
+		p.Lost.count(c.Type)
+	case c.Advances:
+		s.moveTo(c)
+	case !c.Verifies:
 		return
-	case c.Type == watchlist.Advanced:
-		*p = storedProgress{ResourceVersion: strings.Clone(rv), Closed: true, Unconfirmed: p.Unconfirmed}
-	case rv == p.ResourceVersion && c.Type == watchlist.Restated:
-	case rv == p.ResourceVersion:
-		p.At = append(p.At, c.Key)
-	default:
-		*p = storedProgress{ResourceVersion: strings.Clone(rv), At: p.At[:0], Unconfirmed: p.Unconfirmed}
-		if c.Advances {
-			p.At = append(p.At, c.Key)
-		}
+	}
+	if c.Verifies {
+		p.Verified = &storedVerification{ResourceVersion: c.ReachedVersion(), Time: c.ReadAt}
+		p.Lost, p.Unconfirmed = nil, false
 	}
 	p.Time = c.ReadAt
 	s.changed = true
 }
 
-// isBefore reports whether a version is known to be earlier than another.
-func isBefore(rv, than string) bool {
-	if rv == "" {
-		return than != ""
+// close moves the progress to a version of which everything was accepted.
+func (s *store) close(c *watchlist.Change) {
+	p := &s.progress
+	rv := c.ReachedVersion()
+	switch {
+	case rv == "": // the resource is gone, and what was known of it
+		*p = storedProgress{}
+	case c.Rewinds || !watchlist.VersionBefore(rv, p.ResourceVersion):
+		p.ResourceVersion, p.Closed, p.At = strings.Clone(rv), true, nil
+		p.Epoch, p.Objects = "", 0
 	}
-	order, err := resourceversion.CompareResourceVersion(rv, than)
-	return err == nil && order < 0
+}
+
+// moveTo moves the progress to a watch event.
+func (s *store) moveTo(c *watchlist.Change) {
+	p := &s.progress
+	switch rv := c.Object.ResourceVersion; {
+	case watchlist.VersionBefore(rv, p.ResourceVersion):
+	case rv != p.ResourceVersion:
+		p.ResourceVersion, p.Closed, p.At = strings.Clone(rv), false, p.At[:0]
+		fallthrough
+	default:
+		if c.Advances {
+			p.At = append(p.At, c.Key)
+		}
+	}
 }
 
 // pending is how many changes are not stored yet.

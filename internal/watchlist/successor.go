@@ -173,7 +173,7 @@ func (f *follower) failSuccessor(err error) {
 		f.abandonRelist()
 		f.armRelist()
 		if f.unverified && isVersionTooLarge(err) {
-			f.loseHistory(UnverifiedCluster, suspected) // the position may be another cluster's
+			f.giveUp = err // the position may be another cluster's
 		}
 	} else {
 		f.rescheduleRotate()
