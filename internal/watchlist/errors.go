@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net"
 	"net/http"
 	"strings"
 	"time"
@@ -23,6 +24,8 @@ var (
 	errRelistDue   = errors.New("a fresh snapshot has to be compared")
 	errPollDue     = errors.New("next snapshot of a resource that cannot be watched is due")
 	errNoVersion   = errors.New("snapshot came without a resourceVersion")
+	errSlowAnswer  = errors.New("server has the request and has not begun to answer")
+	errPageSilent  = errors.New("nothing more came of the page")
 )
 
 // statusCode returns the HTTP status that err stands for, be it the response's or an ERROR event's, or 0.
@@ -39,6 +42,25 @@ func statusCode(err error) int32 {
 // https://kubernetes.io/docs/reference/using-api/api-concepts/#410-gone-responses
 func isExpired(err error) bool {
 	return apierrors.IsResourceExpired(err) || apierrors.IsGone(err) || statusCode(err) == http.StatusGone
+}
+
+// isUnanswered: the request was sent, and nothing came.
+func isUnanswered(err error) bool {
+	var timeout net.Error
+	return errors.As(err, &timeout) && timeout.Timeout() && !errors.Is(err, context.DeadlineExceeded)
+}
+
+// namesInitialEvents: the server refuses to stream the initial state.
+func namesInitialEvents(err error) bool {
+	text := err.Error()
+	return strings.Contains(text, "sendInitialEvents") || strings.Contains(text, "resourceVersionMatch") ||
+		strings.Contains(text, "allowWatchBookmarks")
+}
+
+// blamesSelector: the server refuses a selector, and would refuse it in a LIST too.
+func blamesSelector(err error) bool {
+	text := strings.ToLower(err.Error())
+	return strings.Contains(text, "selector") || strings.Contains(text, "field label") || strings.Contains(text, "label not supported")
 }
 
 // isVersionTooLarge: the server has not come as far as the version asked for. It lags behind, or its history

@@ -16,8 +16,8 @@ type follower struct {
 	silence *time.Timer
 	relist  *time.Timer
 	rotate  *time.Timer
-	slot    chan struct{} // the snapshot slots, while one is wanted
 	giveUp  error         // what a relist found that ends the live stream too
+	slot    chan struct{} // where to take a slot for a relist, while one is wanted
 }
 
 // follow reads live events from s until it ends, closes it, and says how it ended.
@@ -75,10 +75,10 @@ func (f *follower) loop(ctx context.Context) error {
 		case <-f.silence.C:
 			return errSilent
 		case <-f.relist.C:
-			f.slot = f.SnapshotSlots
+			f.slot = f.SnapshotSlots.taken
 		case f.slot <- struct{}{}:
 			f.slot = nil
-			if err := f.beginRelist(ctx); err != nil {
+			if err := f.beginRelist(ctx, f.SnapshotSlots.hold()); err != nil {
 				return err
 			}
 		case <-f.rotate.C:

@@ -35,6 +35,7 @@ const (
 	NotServed             // the server does not know the resource
 	Refused               // the server will not answer, whatever we do
 	Paused                // the consumer is slower than the changes come
+	Waiting               // for other snapshots of the same server to end
 )
 
 // NopObserver sees nothing.
@@ -87,6 +88,8 @@ func (c Condition) String() string {
 		return "refused"
 	case Paused:
 		return "paused"
+	case Waiting:
+		return "waiting"
 	}
 	return "unknown"
 }
@@ -104,6 +107,8 @@ func (c Condition) warning() string {
 		return "server refuses to serve resource, will try again rarely"
 	case Paused:
 		return "next consumer is too slow, stream is closed until there is room in the queue"
+	case Waiting:
+		return "snapshot of resource waits until fewer others of the same API server are under way"
 	}
 	return ""
 }

@@ -18,6 +18,9 @@ func (r *Reader) react(ctx context.Context, end ending) {
 		r.faults.unexpectedErrors = 0
 	}
 	err := end.err
+	if end.listed {
+		r.noteFailedList(err)
+	}
 	switch {
 	case errors.Is(err, errPollDue), errors.Is(err, errRelistDue):
 		r.loseHistory("relist", checked)
@@ -27,6 +30,10 @@ func (r *Reader) react(ctx context.Context, end ending) {
 		r.Observer.Paused()
 		r.setState(Paused, nil)
 		_ = r.Emitter.WaitForRoom(ctx) // its only error is that ctx has ended
+		return
+
+	case end.listed && isForbidden(err) && r.listForbidden(err):
+		r.wait(ctx, r.backoff.NextBackOff())
 		return
 
 	case isForbidden(err), isUnauthorized(err):
@@ -55,11 +62,7 @@ func (r *Reader) react(ctx context.Context, end ending) {
 		r.awaitHistory(ctx, err)
 		return
 
-	case end.snapshot && !end.listed && r.hasNoWatchList(err):
-		r.faults.incompleteSnapshots, r.faults.internalErrors = 0, 0
-		if r.Knowledge.noWatchList() {
-			r.Logger.Info("server does not stream the initial state of resource, listing it instead", r.fields(err)...)
-		}
+	case end.snapshot && !end.listed && r.givesUpStreaming(end):
 		return
 
 	case isWatchUnsupported(err) && !end.listed:
@@ -147,22 +150,85 @@ func (r *Reader) reactToCleanEnd(ctx context.Context, end ending) {
 	r.wait(ctx, r.backoff.NextBackOff())
 }
 
-// hasNoWatchList says that err, met before the end marker, means that no snapshot can be streamed here.
-func (r *Reader) hasNoWatchList(err error) bool {
+// givesUpStreaming decides, after a streamed snapshot that did not come to its end, whether the next one is a LIST.
+func (r *Reader) givesUpStreaming(end ending) bool {
+	err := end.err
 	switch {
-	case isInvalid(err):
-		return true
+	case statusCode(err) == http.StatusBadRequest && !namesInitialEvents(err) && !blamesSelector(err) &&
+		r.snapshotVersion() != "" && r.Knowledge.takeAnyVersion():
+		return true // it may be the version that the server does not understand
+
+	case isInvalid(err), statusCode(err) == http.StatusBadRequest && !blamesSelector(err):
+		return r.listInstead(err, "server does not stream the initial state of resource, listing it instead")
+
 	case errors.Is(err, errNoEndMarker) && !r.Knowledge.sendsEndMarkers():
+		proven, first := r.Knowledge.silentStream()
+		switch {
+		case r.Knowledge.listsForbidden():
+			return false
+		case proven:
+			return r.listInstead(err, "server never sends the end of the initial state of resource, listing it instead")
+		case first:
+			r.Logger.Info("server did not send the end of the initial state of resource, listing it instead this time", r.fields(err)...)
+		}
+		r.server.listNext = true
 		return true
-	case errors.Is(err, errNoEndMarker), errors.Is(err, errIncomplete):
-		// A server that can do it may still fail at it for a while.
-		r.faults.incompleteSnapshots++
-		return r.faults.incompleteSnapshots >= maxIncompleteSnapshots
+
 	case isInternal(err):
-		r.faults.internalErrors++
-		return r.faults.internalErrors >= maxInternalErrors
+		if r.faults.internalErrors++; r.faults.internalErrors < maxInternalErrors {
+			return false
+		}
+	case errors.Is(err, errNoVersion):
+		if r.faults.markersNoVersion++; r.faults.markersNoVersion < maxMarkersNoVersion {
+			return false
+		}
+	case end.opened, isUnanswered(err), isRefused(err):
+		// A server that can do it may still fail at it for a while, and so may the way to it.
+		if r.faults.incompleteSnapshots++; r.faults.incompleteSnapshots < maxIncompleteSnapshots {
+			return false
+		}
+	default:
+		return false // a LIST would fare no better
 	}
-	return false
+	return r.listInstead(err, "initial state of resource fails to be streamed again and again, listing it instead")
+}
+
+// listInstead makes LISTs of the snapshots from now on, for as long as that is remembered, unless that is forbidden.
+func (r *Reader) listInstead(err error, message string) bool {
+	r.faults.incompleteSnapshots, r.faults.internalErrors, r.faults.markersNoVersion = 0, 0, 0
+	if r.Knowledge.listsForbidden() {
+		return false
+	}
+	if r.Knowledge.noWatchList() {
+		r.Logger.Info(message, r.fields(err)...)
+	}
+	r.server.listNext = true
+	return true
+}
+
+// noteFailedList makes the next snapshot a stream again when LISTs fail.
+func (r *Reader) noteFailedList(err error) {
+	if errors.Is(err, errQueueFull) {
+		return
+	}
+	r.faults.failedLists++
+	if r.faults.failedLists >= maxFailedLists || isRefused(err) || isWatchUnsupported(err) {
+		r.faults.failedLists = 0
+		r.server.listNext = false
+		r.Knowledge.doubtLists()
+	}
+}
+
+// listForbidden notes that there is no right to list, so that the resource can only be streamed, and reports whether
+// that is news.
+func (r *Reader) listForbidden(err error) bool {
+	r.server.listNext = false
+	news := r.Knowledge.noList()
+	if news {
+		r.Logger.Warn("no right to list resource, which its server seems not to stream: streaming it all the same; grant the verb list",
+			r.fields(err)...)
+	}
+	return news
 }
 
 // awaitHistory: the server has not come as far as the position. Another one may be ahead, so it gets a

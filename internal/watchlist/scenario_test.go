@@ -103,6 +103,7 @@ type scenario struct {
 	broken   time.Duration      // the storage fails until then
 	first    string             // the namespace that is read until the first restart
 	listOnly bool
+	qps      float32 // requests a second that the client may send
 	restarts []restart
 }
 
@@ -126,7 +127,7 @@ func playScenario(t *testing.T, archive *txtar.Archive) {
 	script := &scriptedServer{t: t, began: began, expected: parseScript(t, files["server"])}
 	stop := network.Serve(script)
 
-	client, err := kubeclient.New(&rest.Config{Host: "http://apiserver", Dial: network.Dial, QPS: 1000, Burst: 1000})
+	client, err := kubeclient.New(&rest.Config{Host: "http://apiserver", Dial: network.Dial, QPS: s.qps, Burst: int(max(1, s.qps))})
 	require.NoError(t, err)
 
 	core, logs := observer.New(zapcore.InfoLevel)
@@ -138,7 +139,7 @@ func playScenario(t *testing.T, archive *txtar.Archive) {
 	o.Plan = redact.NewPlan(o.Scope.Group, o.Scope.Resource)
 	o.Opener = client
 	o.Emitter = queue
-	o.SnapshotSlots = make(chan struct{}, 3)
+	o.SnapshotSlots = watchlist.NewSlots(3)
 	o.Now = time.Now
 	if jumpingClock != nil {
 		o.Now = jumpingClock
@@ -258,6 +259,7 @@ func readScenarioConfig(t *testing.T, text string) scenario {
 	s := scenario{
 		runFor:  5 * time.Minute,
 		room:    1 << 30,
+		qps:     1000,
 		cluster: checkpoint.Cluster{UID: "cluster"},
 		options: watchlist.Options{
 			Scope: scope.Scope{GroupResource: schema.GroupResource{Resource: "pods"}},
@@ -286,6 +288,10 @@ func readScenarioConfig(t *testing.T, text string) scenario {
 			s.options.Scope.Resource = value
 		case "room":
 			s.room, _ = strconv.Atoi(value)
+		case "qps":
+			qps, err := strconv.ParseFloat(value, 32)
+			require.NoError(t, err)
+			s.qps = float32(qps)
 		case "consumer-blocked-until":
 			s.blocked = duration(value)
 		case "server-down-until":

@@ -44,6 +44,10 @@ type Request struct {
 	// FreshConnection opens the response on a new TCP connection, so that a bad API server behind a load
 	// balancer can be left.
 	FreshConnection bool
+
+	// OnSent, if set, is called once, from Open, when the request is about to be sent: after it has waited for the
+	// rate limit and its turn. Clocks that judge the server start here.
+	OnSent func()
 }
 
 // Opener opens one response body of the API server. It is safe for concurrent use.
@@ -69,6 +73,7 @@ type stream struct {
 	cancel context.CancelFunc
 	done   chan struct{}
 
+	sent   chan struct{} // closed when the server has the request
 	chunks chan chunk
 	free   chan []byte
 
@@ -95,6 +100,7 @@ func openStream(ctx context.Context, opener Opener, req Request) *stream {
 	s := &stream{
 		cancel: cancel,
 		done:   make(chan struct{}),
+		sent:   make(chan struct{}),
 		chunks: make(chan chunk),
 		free:   make(chan []byte, 2),
 	}
@@ -104,6 +110,13 @@ func openStream(ctx context.Context, opener Opener, req Request) *stream {
 	for range cap(s.free) {
 		s.free <- nil // made at first use
 	}
+	onSent := req.OnSent
+	req.OnSent = sync.OnceFunc(func() {
+		if onSent != nil {
+			onSent()
+		}
+		close(s.sent)
+	})
 	go func() {
 		defer close(s.done)
 		err := s.read(ctx, opener, req)

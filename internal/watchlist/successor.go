@@ -52,6 +52,13 @@ func (s *successor) setDue(d time.Duration) {
 	s.due = time.NewTimer(d)
 }
 
+// resetDue starts the wait anew, if there is one.
+func (s *successor) resetDue(d time.Duration) {
+	if s.due != nil {
+		s.due.Reset(d)
+	}
+}
+
 func (s *successor) stopDue() {
 	if s.due != nil {
 		s.due.Stop()
@@ -81,8 +88,8 @@ func (f *follower) dropSuccessor() {
 	f.successor.stopDue()
 	f.successor.stopPause()
 	f.successor.close()
-	if l := f.successor.relist; l != nil && l.holdsSlot {
-		<-f.SnapshotSlots
+	if l := f.successor.relist; l != nil {
+		l.slot.release()
 	}
 	f.successor = nil
 }
@@ -107,10 +114,16 @@ func (f *follower) takeFromSuccessor(c chunk) {
 		return
 	}
 	switch {
-	case c.opened && s.relist == nil:
-		s.setDue(rotateTimeout)
-	case s.relist != nil:
+	case s.relist == nil:
+		if c.opened {
+			s.setDue(rotateTimeout)
+		}
+	case s.listed: // each page has a limit of its own
+	default:
 		s.setDue(endMarkerTimeout)
+	}
+	if c.opened && s.relist != nil {
+		s.relist.slot.answered()
 	}
 }
 
@@ -167,9 +180,7 @@ func (f *follower) failSuccessor(err error) {
 		if !isOwnEnd(err) {
 			f.faults.failedRelists++
 		}
-		if !f.successor.listed && f.hasNoWatchList(err) {
-			f.Knowledge.noWatchList()
-		}
+		f.noteFailedRelist(err)
 		f.abandonRelist()
 		f.armRelist()
 		if f.unverified && isVersionTooLarge(err) {
