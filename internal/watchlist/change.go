@@ -123,4 +123,5 @@ type SnapshotInfo struct {
 	Epoch           string // unique to the set
 	ResourceVersion string // of the snapshot; known at SnapshotEnd only
 	Objects         int    // Snapshot changes emitted in the set; known at SnapshotEnd only
+	Incomplete      bool   // objects are missing from the set, since they could not be decoded; known at SnapshotEnd only
 }

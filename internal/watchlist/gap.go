@@ -75,6 +75,7 @@ const (
 	reasonScopeChanged = "scope_changed"
 	reasonHistoryReset = "history_reset"
 	reasonExpired      = "expired"
+	reasonUndecodable  = "undecodable"
 )
 
 func (l *lostHistory) suspicion() Change {

@@ -6,17 +6,21 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"time"
+
+	"go.uber.org/zap"
 )
 
 // react decides what follows from the end of a stream: whether the history since the position is still to be
 // had or a snapshot has to make up for it, and how long to wait before. The cases are those that a real API
 // server, and what stands in front of one, can produce.
 func (r *Reader) react(ctx context.Context, end ending) {
-	r.Observer.StreamEnded(endReason(end.err))
+	r.Observer.StreamEnded(end.reason())
 	if end.lived >= steadyLife {
 		r.backoff.Reset()
 		r.faults.unexpectedErrors = 0
 	}
+	r.countFruitless(end)
+	r.checkQuiet(end)
 	err := end.err
 	if end.listed {
 		r.noteFailedList(err)
@@ -33,6 +37,13 @@ func (r *Reader) react(ctx context.Context, end ending) {
 		return
 
 	case end.listed && isForbidden(err) && r.listForbidden(err):
+		r.wait(ctx, r.backoff.NextBackOff())
+		return
+
+	case errors.Is(err, errLackedObjects):
+		return // it is listed now
+
+	case errors.Is(err, errUnconfirmed):
 		r.wait(ctx, r.backoff.NextBackOff())
 		return
 
@@ -85,20 +96,17 @@ func (r *Reader) react(ctx context.Context, end ending) {
 		// never says anything, the position may also lie in the future of a server that was set back:
 		// it is then accepted and stays silent for ever.
 		r.server.freshNext = true
-		if end.frames == 0 {
-			r.loseHistory("silent", suspected)
-			r.Knowledge.silentWatch()
-		}
+		r.reactToSilence(end)
 		return
 
 	case errors.Is(err, errUndecodable), errors.Is(err, ErrFrameTooLarge):
 		if end.snapshot {
 			r.faults.badSnapshots++
 		} else if r.faults.badFrames > 1 {
-			r.loseHistory("undecodable", certain)
+			r.loseHistory(reasonUndecodable, certain)
 		}
 
-	case isCleanEnd(err) && !end.snapshot:
+	case isCleanEnd(err) && end.opened && !end.snapshot:
 		r.reactToCleanEnd(ctx, end)
 		return
 
@@ -113,7 +121,32 @@ func (r *Reader) react(ctx context.Context, end ending) {
 		// Behind a load balancer another connection may lead to an API server that fares better.
 		r.server.freshNext = r.server.freshNext || statusCode(err) >= http.StatusInternalServerError
 	}
-	r.wait(ctx, max(r.backoff.NextBackOff(), retryAfter(err)))
+	r.waitAsAsked(ctx, err)
+}
+
+func (r *Reader) reactToSilence(end ending) {
+	r.server.quiet = 0
+	if end.frames == 0 {
+		r.loseHistory("silent", suspected)
+		r.Knowledge.silentWatch()
+	}
+}
+
+// maxQuiet bounds the time between comparisons where streams are cut before a bookmark is due.
+const maxQuiet = 8 * time.Minute
+
+// checkQuiet compares after several streams that were cut one after the other, as idle ones are by some load balancers, if
+// together they have been silent for too long. Each was alive until then, so that nothing speaks for a loss, but the
+// position may lie in the future of a server that was set back. With each comparison that found nothing the next is
+// further away.
+func (r *Reader) checkQuiet(end ending) {
+	limit := min(resumeSilenceLimit<<r.server.quietChecks, maxQuiet)
+	if end.snapshot || errors.Is(end.err, errSilent) || r.Knowledge.lacksBookmarks() || r.server.quiet < limit {
+		return
+	}
+	r.server.quiet = 0
+	r.server.quietChecks = min(r.server.quietChecks+1, 4)
+	r.loseHistory("silent", checked)
 }
 
 // reactToRefusedVersion: the server refuses a watch from the position. If a second try fares no better, the version
@@ -231,19 +264,27 @@ func (r *Reader) listForbidden(err error) bool {
 	return news
 }
 
+// behindFor notes that a server has not come as far as the position, and returns for how long that has been so. A
+// relist counts like a resume, as long as the live stream says nothing either.
+func (r *Reader) behindFor() time.Duration {
+	now := time.Now()
+	if r.server.behindSince.IsZero() || now.Sub(r.server.behindSeen) > behindMemory {
+		r.server.behindSince = now
+	}
+	r.server.behindSeen = now
+	return now.Sub(r.server.behindSince)
+}
+
 // awaitHistory: the server has not come as far as the position. Another one may be ahead, so it gets a
 // minute; then its history was set back, as when etcd is restored from a backup.
 func (r *Reader) awaitHistory(ctx context.Context, err error) {
-	if r.server.behindSince.IsZero() {
-		r.server.behindSince = time.Now()
-	}
 	r.loseHistory("silent", suspected)
-	if time.Since(r.server.behindSince) >= lagTimeout {
+	if r.behindFor() >= lagTimeout {
 		r.resetHistory(err)
 		return
 	}
 	r.server.freshNext = true // perhaps it leads to an API server that is not behind
-	r.wait(ctx, max(r.backoff.NextBackOff(), retryAfter(err)))
+	r.waitAsAsked(ctx, err)
 }
 
 // awaitServed: 404 may be an API server that is starting, or a resource that is no longer served. Only in
@@ -282,6 +323,15 @@ func (r *Reader) sweepRemoved(ctx context.Context) {
 	}
 	r.position, r.lost, r.initial = position{}, nil, snapshotSet{}
 	clear(r.deletedAhead)
+}
+
+// waitAsAsked waits before the next try, for as long as the server asks to be left alone if that is longer.
+func (r *Reader) waitAsAsked(ctx context.Context, err error) {
+	if asked := askedPause(err); asked > maxRetryAfter {
+		r.Logger.Warn("server asks for a longer pause than is granted", append(r.fields(err),
+			zap.Duration("asked", asked), zap.Duration("granted", maxRetryAfter))...)
+	}
+	r.wait(ctx, max(r.backoff.NextBackOff(), retryAfter(err)))
 }
 
 func (r *Reader) wait(ctx context.Context, d time.Duration) {

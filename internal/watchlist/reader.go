@@ -81,6 +81,7 @@ const (
 	shortLife           = 2 * time.Second
 	steadyLife          = 10 * time.Second
 	lagTimeout          = time.Minute
+	behindMemory        = 10 * time.Minute // after which that a server was behind means nothing any more
 	parkInterval        = 5 * time.Minute
 	servedCheckInterval = 30 * time.Second
 
@@ -107,6 +108,7 @@ type Reader struct {
 	// deletedAhead holds objects whose deletion was emitted from a snapshot, before the position came to it.
 	deletedAhead map[Key]version
 
+	doubted doubted      // what the last snapshots lacked and nothing has confirmed
 	initial snapshotSet  // the set of Snapshot changes of the first snapshot
 	lost    *lostHistory // nil: nothing has to be made up for
 	storage lateStorage
@@ -133,8 +135,12 @@ type verification struct {
 type serverView struct {
 	historyReset bool      // versions are lower than they were: only equality means something
 	behindSince  time.Time // since when the server has not come as far as the position
+	behindSeen   time.Time // when that was seen last
 	freshNext    bool      // the next stream should leave the connection
 	listNext     bool      // the next snapshot should be a LIST, whatever is known of the server
+
+	quiet       time.Duration // how long streams have said nothing, one after the other
+	quietChecks int           // comparisons for that reason, which found nothing
 }
 
 // faults counts what went wrong since it last went well.
@@ -150,6 +156,7 @@ type faults struct {
 	badFramesAt         version
 	failedRelists       int
 	refusedVersions     int // watches from the position that were refused
+	fruitless           int // streams that ended without progress
 }
 
 // schedule is when what happens at intervals happens next; zero is never.
@@ -213,7 +220,7 @@ type ending struct {
 	listed   bool // which was listed
 	opened   bool // the server had begun to answer
 	frames   int
-	lived    time.Duration
+	lived    time.Duration // since the server began to answer
 }
 
 // readOnce opens what the position calls for and reads it to its end: a snapshot where there is no position

@@ -114,7 +114,7 @@ type restart struct {
 	crash bool // what was not written is lost
 }
 
-func playScenario(t *testing.T, archive *txtar.Archive) {
+func playScenario(t *testing.T, archive *txtar.Archive) *recordingQueue {
 	files := map[string]string{}
 	for _, f := range archive.Files {
 		files[f.Name] = string(f.Data)
@@ -193,6 +193,7 @@ func playScenario(t *testing.T, archive *txtar.Archive) {
 	for _, line := range trimLines(files["want-counts"]) {
 		assert.Contains(t, strings.Split(observed.String(), "\n"), line)
 	}
+	return queue
 }
 
 // runReader runs a reader until a time, with its checkpoints in the extension.

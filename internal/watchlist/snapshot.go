@@ -116,7 +116,7 @@ func (r *Reader) readSnapshot(ctx context.Context, s *stream, pass *snapshotPass
 			if c.opened {
 				held.answered()
 			}
-			r.setState(Reading, nil)
+			r.nowReading()
 		case <-patience.C:
 			if s.opened {
 				return errNoEndMarker
@@ -181,7 +181,7 @@ func (r *Reader) unidentifiedInSnapshot(pass *snapshotPass, cause error) error {
 			r.fields(cause)...)
 	}
 	pass.unidentified = true
-	r.loseHistory("undecodable", certain)
+	r.loseHistory(reasonUndecodable, certain)
 	return nil
 }
 
@@ -250,6 +250,7 @@ func (r *Reader) emitFromSnapshot(ctx context.Context, key Key, obj redact.Objec
 	if err := r.emit(ctx, c, snapshotEmitTimeout); err != nil {
 		return err
 	}
+	r.progressed()
 	if c.Origin == Initial {
 		r.initial.objects++
 		return nil
@@ -296,7 +297,15 @@ func (r *Reader) completeSnapshot(ctx context.Context, pass *snapshotPass, rv ve
 		return errStale
 	}
 	if !pass.unidentified {
-		for _, key := range r.inventory.unseen() {
+		absent := r.inventory.unseen()
+		if r.isDoubtful(pass, absent) {
+			var err error
+			if rv, err = r.confirm(ctx, pass, absent, rv); err != nil {
+				return err
+			}
+			absent = r.inventory.unseen()
+		}
+		for _, key := range absent {
 			if err := r.emitInferredDeletion(ctx, key, rv, snapshotEmitTimeout); err != nil {
 				return err
 			}
@@ -305,7 +314,7 @@ func (r *Reader) completeSnapshot(ctx context.Context, pass *snapshotPass, rv ve
 			}
 		}
 	}
-	if err := r.emitComplete(ctx, rv); err != nil {
+	if err := r.emitComplete(ctx, pass, rv); err != nil {
 		return err
 	}
 	r.unverified = false
@@ -315,12 +324,13 @@ func (r *Reader) completeSnapshot(ctx context.Context, pass *snapshotPass, rv ve
 	if r.server.historyReset {
 		clear(r.deletedAhead) // versions of another history
 	}
-	r.server.listNext = false
+	r.server.listNext, r.doubted = false, doubted{}
 	r.initial, r.lost, r.server.historyReset = snapshotSet{}, nil, false
 	r.position = closedPosition(rv)
 	r.lastKnown = r.Now()
 	r.verified = verification{rv, r.lastKnown}
-	r.server.behindSince = time.Time{}
+	r.server.behindSince, r.server.quiet = time.Time{}, 0
+	r.progressed()
 	r.faults = faults{unexpectedErrors: r.faults.unexpectedErrors, shortEmptyStreams: r.faults.shortEmptyStreams, failedRelists: r.faults.failedRelists}
 	r.schedule.lastSnapshot, r.schedule.relistObjects = time.Now(), false
 	r.scheduleRelist(r.RelistInterval)
@@ -330,13 +340,21 @@ func (r *Reader) completeSnapshot(ctx context.Context, pass *snapshotPass, rv ve
 
 // emitComplete emits the one change that ends a snapshot. With it the position moves, also that of a checkpoint, so that
 // it is not emitted again whatever happens next.
-func (r *Reader) emitComplete(ctx context.Context, rv version) error {
+func (r *Reader) emitComplete(ctx context.Context, pass *snapshotPass, rv version) error {
 	var c Change
-	switch {
-	case r.position.none() && !r.SkipInitial:
+	isFirst := r.position.none()
+	if isFirst && !r.SkipInitial {
 		if err := r.initial.begin(ctx, r); err != nil {
 			return err
 		}
+	}
+	if r.initial.incomplete = isFirst && pass.unidentified; r.initial.incomplete {
+		if err := r.emitHole(ctx, rv); err != nil {
+			return err
+		}
+	}
+	switch {
+	case isFirst && !r.SkipInitial:
 		c = r.initial.endChange(r, rv)
 	case r.lost != nil && r.lost.isGap(rv):
 		c = r.lost.gap(r, rv)
@@ -351,6 +369,23 @@ func (r *Reader) emitComplete(ctx context.Context, rv version) error {
 		r.Observer.GapRecorded(c.Gap.Reason)
 	}
 	return err
+}
+
+// emitHole emits, once, the gap of a first snapshot that held something of which nothing is known. Later ones have lost
+// history to report.
+func (r *Reader) emitHole(ctx context.Context, rv version) error {
+	if r.initial.holeEmitted {
+		return nil
+	}
+	hole := lostHistory{reason: reasonUndecodable, doubt: certain}
+	c := hole.gap(r, rv)
+	c.Verifies = false
+	if err := r.emit(ctx, c, snapshotEmitTimeout); err != nil {
+		return err
+	}
+	r.initial.holeEmitted = true
+	r.Observer.GapRecorded(reasonUndecodable)
+	return nil
 }
 
 // known lets whoever keeps checkpoints know of an object that is not told of.
@@ -384,6 +419,9 @@ type snapshotSet struct {
 	epoch   string
 	begun   bool
 	objects int
+
+	incomplete  bool // something is missing from it that could not be decoded
+	holeEmitted bool // a gap was emitted for that
 }
 
 func (set *snapshotSet) info() *SnapshotInfo { return &SnapshotInfo{Epoch: set.epoch} }
@@ -404,7 +442,7 @@ func (set *snapshotSet) begin(ctx context.Context, r *Reader) error {
 
 func (set *snapshotSet) endChange(r *Reader, rv version) Change {
 	return Change{Type: SnapshotEnd, Origin: r.setOrigin(), Snapshot: &SnapshotInfo{
-		Epoch: set.epoch, ResourceVersion: rv.String(), Objects: set.objects,
+		Epoch: set.epoch, ResourceVersion: rv.String(), Objects: set.objects, Incomplete: set.incomplete,
 	}}
 }
 

@@ -120,6 +120,9 @@ func openStream(ctx context.Context, opener Opener, req Request) *stream {
 	go func() {
 		defer close(s.done)
 		err := s.read(ctx, opener, req)
+		if ctx.Err() != nil {
+			err = ctx.Err() // whatever the transport makes of our own end, it is not the server's
+		}
 		s.send(ctx, chunk{err: err})
 	}()
 	return s
@@ -246,10 +249,15 @@ func (s *stream) laterOf(rv version) version {
 // drained says that every frame received so far has been taken.
 func (s *stream) drained() bool { return len(s.current) == 0 }
 
-// peek returns the line that next would return.
+// peek returns the line that next would return, or nothing if only blank lines are left.
 func (s *stream) peek() []byte {
-	line, _, _ := bytes.Cut(s.current, []byte{'\n'})
-	return line
+	for rest := s.current; len(rest) > 0; {
+		var line []byte
+		if line, rest, _ = bytes.Cut(rest, []byte{'\n'}); len(bytes.TrimSpace(line)) > 0 {
+			return line
+		}
+	}
+	return nil
 }
 
 // A stream reads at most this much at once. Most have little, and an idle one keeps the smaller buffers.
