@@ -115,8 +115,9 @@ func (r *Reader) readSnapshot(ctx context.Context, s *stream, pass *snapshotPass
 			}
 			if c.opened {
 				held.answered()
+			} else {
+				r.nowReading()
 			}
-			r.nowReading()
 		case <-patience.C:
 			if s.opened {
 				return errNoEndMarker
@@ -167,7 +168,7 @@ func (r *Reader) snapshotFrame(ctx context.Context, pass *snapshotPass, line []b
 	case watch.Error:
 		return false, statusError(f.object)
 	}
-	return false, r.unidentifiedInSnapshot(pass, fmt.Errorf("unknown watch event type %q", f.event))
+	return false, r.unidentifiedInSnapshot(pass, errUnknownType(f.event))
 }
 
 // unidentifiedInSnapshot deals with a frame of which nothing is known. The first time the snapshot is taken again.
