@@ -3,12 +3,14 @@ package k8swatchlistreceiver
 import (
 	"fmt"
 	"runtime"
+	"slices"
 	"time"
 
 	"go.opentelemetry.io/collector/component"
 
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/catalog"
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/kubeclient"
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/scope"
 )
 
 // Config is the configuration of the receiver. Keys that the Collector's other Kubernetes components have
@@ -271,6 +273,11 @@ func (c *Config) specs() []catalog.Spec {
 		specs = append(specs, c.Resources[i].specs(i)...)
 	}
 	return specs
+}
+
+// reads reports whether the configuration asks for a scope.
+func (c *Config) reads(of scope.Scope) bool {
+	return slices.ContainsFunc(c.specs(), func(s catalog.Spec) bool { return s.Reads(of) })
 }
 
 // specs expands the entry that stands at index in the list of resources.

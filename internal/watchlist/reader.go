@@ -118,6 +118,10 @@ type Reader struct {
 	state    State
 	pauses   pauses
 
+	storage lateStorage
+	// unverified: whether the server holds what the inventory does has not been seen since it was restored.
+	unverified bool
+
 	apis chan scope.API // holds how the server serves the resource now, if that has changed
 
 	backoff *backoff.ExponentialBackOff
@@ -240,6 +244,11 @@ func (r *Reader) readOnce(ctx context.Context) ending {
 	if r.Knowledge.polls() {
 		if s != nil {
 			s.close()
+		}
+		if r.storage.isReady() {
+			if err := r.restoreLate(ctx); err != nil {
+				return ending{err: err}
+			}
 		}
 		return r.waitForPoll(ctx)
 	}

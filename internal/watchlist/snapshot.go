@@ -241,6 +241,10 @@ func (r *Reader) emitFromSnapshot(ctx context.Context, key Key, obj redact.Objec
 			return err
 		}
 		c.Type, c.Origin, c.Snapshot = Snapshot, Initial, r.initial.info()
+	case r.lost != nil && r.lost.widened && r.SkipInitial:
+		return r.known(ctx, c)
+	case r.lost != nil && r.lost.widened:
+		c.Type, c.Origin = Snapshot, Recovered
 	default:
 		c.Type, c.Origin = Added, Recovered
 	}
@@ -314,6 +318,7 @@ func (r *Reader) completeSnapshot(ctx context.Context, pass *snapshotPass, rv ve
 	if err := r.emitComplete(ctx, pass, rv); err != nil {
 		return err
 	}
+	r.unverified = false
 	if !pass.listed {
 		r.Knowledge.streamCompleted()
 	}
