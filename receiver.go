@@ -33,7 +33,7 @@ type watchlistReceiver struct {
 	telemetry *telemetry
 
 	client   *kubeclient.Client
-	server   string           // a fingerprint of the API server; see kubeclient.Fingerprint
+	server   string           // a fingerprint of the API server; see kubeclient.Client.Fingerprint
 	slots    *watchlist.Slots // of the client's server
 	records  *record.Builder
 	keeper   *checkpoint.Keeper // nil without storage
@@ -76,7 +76,7 @@ func (r *watchlistReceiver) Start(_ context.Context, host component.Host) error 
 	if err != nil {
 		return err
 	}
-	if r.server, err = kubeclient.Fingerprint(restConfig); err != nil {
+	if r.server, err = r.client.Fingerprint(); err != nil {
 		return err
 	}
 	r.slots = watchlist.NewSlots(snapshotsAtOnce)

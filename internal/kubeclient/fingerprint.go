@@ -9,10 +9,13 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Fingerprint tells API servers apart without asking them anything: it is a hash of the server's URL and of the
+// Fingerprint is that of the API server which the credentials are for now.
+func (c *Client) Fingerprint() (string, error) { return fingerprint(c.current().cfg) }
+
+// fingerprint tells API servers apart without asking them anything: it is a hash of the server's URL and of the
 // certificate authority that vouches for it. A cluster that was made anew under the same URL nearly always has another
 // authority; one without any, such as behind kubectl proxy, looks the same.
-func Fingerprint(cfg *rest.Config) (string, error) {
+func fingerprint(cfg *rest.Config) (string, error) {
 	base, err := baseURL(cfg)
 	if err != nil {
 		return "", err
