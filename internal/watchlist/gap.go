@@ -66,6 +66,7 @@ func (r *Reader) resetHistory(cause error) {
 const (
 	reasonHistoryReset = "history_reset"
 	reasonExpired      = "expired"
+	reasonUnverified   = "unverified"
 	reasonUndecodable  = "undecodable"
 )
 

@@ -21,11 +21,15 @@ func (r *Reader) react(ctx context.Context, end ending) {
 	}
 	r.countFruitless(end)
 	r.checkQuiet(end)
+	r.countMute(end)
 	err := end.err
 	if end.listed {
 		r.noteFailedList(err)
 	}
 	switch {
+	case errors.Is(err, errPollDue) && !r.polls():
+		return // a watch is tried again
+
 	case errors.Is(err, errPollDue), errors.Is(err, errRelistDue):
 		r.loseHistory("relist", checked)
 		return
@@ -74,6 +78,9 @@ func (r *Reader) react(ctx context.Context, end ending) {
 		return
 
 	case end.snapshot && !end.listed && r.givesUpStreaming(end):
+		return
+
+	case r.compareUnanswered(end):
 		return
 
 	case isWatchUnsupported(err) && !end.listed:
@@ -127,7 +134,11 @@ func (r *Reader) react(ctx context.Context, end ending) {
 func (r *Reader) reactToSilence(end ending) {
 	r.server.quiet = 0
 	if end.frames == 0 {
-		r.loseHistory("silent", suspected)
+		doubt := suspected
+		if r.Knowledge.doubtsWatches() {
+			doubt = checked // it was only tried again
+		}
+		r.loseHistory("silent", doubt)
 		r.Knowledge.silentWatch()
 	}
 }
@@ -162,7 +173,8 @@ func (r *Reader) reactToRefusedVersion(ctx context.Context, err error) {
 
 // reactToCleanEnd: time was up, the server goes down, or it found this watcher too slow.
 func (r *Reader) reactToCleanEnd(ctx context.Context, end ending) {
-	if end.frames == 0 && end.lived < shortLife {
+	usual := r.isUsualEnd(end)
+	if end.frames == 0 && end.lived < shortLife && !usual {
 		// Some platforms end a watch from an expired version at once and without a word.
 		// https://github.com/kubernetes/kubernetes/issues/104171
 		if r.faults.shortEmptyStreams++; r.faults.shortEmptyStreams >= maxShortEmptyStreams {
@@ -172,15 +184,29 @@ func (r *Reader) reactToCleanEnd(ctx context.Context, end ending) {
 	} else {
 		r.faults.shortEmptyStreams = 0
 	}
-	if end.frames == 0 && end.lived >= shortLife && r.Knowledge.lacksBookmarks() {
+	if end.frames == 0 && end.lived >= shortLife && r.Knowledge.lacksBookmarks() && time.Since(r.schedule.lastSnapshot) >= unverifiedInterval {
 		// Without bookmarks a watch that is set in the future cannot be told from a quiet one.
-		r.loseHistory("unverified", checked)
+		r.loseHistory(reasonUnverified, checked)
 	}
-	if end.lived >= steadyLife {
-		r.wait(ctx, time.Duration(rand.Int64N(int64(time.Second))))
-		return
+	switch {
+	case end.lived >= steadyLife:
+		r.wait(ctx, rand.N(time.Second))
+	case usual:
+		r.backoff.Reset()
+		r.wait(ctx, max(rand.N(time.Second), shortLife-end.lived))
+	default:
+		r.wait(ctx, r.backoff.NextBackOff())
 	}
-	r.wait(ctx, r.backoff.NextBackOff())
+}
+
+// isUsualEnd reports whether the server ends streams like this one in good order: after it has delivered something, or
+// after about as long as the one before. Some proxies allow a stream a few seconds only.
+func (r *Reader) isUsualEnd(end ending) bool {
+	usual := end.frames > 0 || r.server.streamLife > 0 && end.lived >= r.server.streamLife*8/10
+	if end.frames > 0 || end.lived >= shortLife {
+		r.server.streamLife = end.lived
+	}
+	return usual
 }
 
 // givesUpStreaming decides, after a streamed snapshot that did not come to its end, whether the next one is a LIST.

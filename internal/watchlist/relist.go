@@ -181,7 +181,7 @@ func (f *follower) relistObject(ctx context.Context, l *relist, fr frame) error 
 			return nil
 		}
 		return f.emitRelisted(ctx, l, key, obj)
-	case isKnown && !f.isNewer(rv, known):
+	case isKnown && f.relate(rv, known) == emitted:
 		return nil
 	}
 	if l.metadataOnly {
@@ -262,6 +262,9 @@ func (f *follower) settleRelist(ctx context.Context, l *relist, missed *lostHist
 	f.schedule.relistObjects, f.faults.failedRelists = false, 0
 	f.scheduleRelist(f.RelistInterval)
 	f.armRelist()
+	if missed.differences() > 0 && !f.Knowledge.watchDelivers.Load() && time.Since(f.began) >= resumeSilenceLimit {
+		f.suspectMute()
+	}
 	return f.replaceLive, nil
 }
 
@@ -384,8 +387,8 @@ func (f *follower) settlePending(ctx context.Context, l *relist, missed *lostHis
 		switch {
 		case isGone && !gone.before(rv):
 			continue
-		case isKnown && !f.isNewer(rv, known):
-			if f.EmitSnapshots && rv == known && obj.JSON != "" {
+		case isKnown && f.isUnchanged(key, &obj, rv, known):
+			if f.EmitSnapshots && !rv.before(known) && obj.JSON != "" {
 				if err := f.emitRelisted(ctx, l, key, obj); err != nil {
 					return false, err
 				}
@@ -399,7 +402,7 @@ func (f *follower) settlePending(ctx context.Context, l *relist, missed *lostHis
 			return false, err
 		}
 		c := Change{Type: Added, Origin: Recovered, Object: obj, Key: key}
-		if isKnown && !known.none() {
+		if isKnown && f.inventory.wasEmitted(key) {
 			c.Type = Modified
 		}
 		if err := f.emit(ctx, c, snapshotEmitTimeout); err != nil {
@@ -407,7 +410,7 @@ func (f *follower) settlePending(ctx context.Context, l *relist, missed *lostHis
 		}
 		f.Observer.Recovered()
 		missed.count(c.Type)
-		f.remember(key, obj.Identity, rv)
+		f.rememberObject(key, &obj, rv)
 		f.inventory.markSeen(key)
 	}
 	return settled, nil
