@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
 )
 
 // A proxy that buffers responses lets LISTs through and holds watches back: for ever, or until a few KiB have come
@@ -70,7 +71,7 @@ func (f *follower) suspectMute() {
 func (r *Reader) pollInstead() {
 	r.server.mute, r.server.missedByMute, r.server.unanswered = 0, false, 0
 	if r.Knowledge.watchesAreMute() {
-		r.Logger.Warn("watches of resource deliver nothing while LIST does, perhaps since a proxy buffers responses: listing it at intervals instead",
+		r.log(zapcore.WarnLevel, "watches of resource deliver nothing while LIST does, perhaps since a proxy buffers responses: listing it at intervals instead", "",
 			append(r.fields(nil), zap.Duration("interval", pollInterval))...)
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"time"
+
+	"go.uber.org/zap/zapcore"
 )
 
 // react decides what follows from the end of a stream: whether the history since the position is still to be
@@ -226,7 +228,7 @@ func (r *Reader) givesUpStreaming(end ending) bool {
 		case proven:
 			return r.listInstead(err, "server never sends the end of the initial state of resource, listing it instead")
 		case first:
-			r.Logger.Info("server did not send the end of the initial state of resource, listing it instead this time", r.fields(err)...)
+			r.log(zapcore.InfoLevel, "server did not send the end of the initial state of resource, listing it instead this time", "", r.fields(err)...)
 		}
 		r.server.listNext = true
 		return true
@@ -257,7 +259,7 @@ func (r *Reader) listInstead(err error, message string) bool {
 		return false
 	}
 	if r.Knowledge.noWatchList() {
-		r.Logger.Info(message, r.fields(err)...)
+		r.log(zapcore.InfoLevel, message, "", r.fields(err)...)
 	}
 	r.server.listNext = true
 	return true
@@ -282,7 +284,7 @@ func (r *Reader) listForbidden(err error) bool {
 	r.server.listNext = false
 	news := r.Knowledge.noList()
 	if news {
-		r.Logger.Warn("no right to list resource, which its server seems not to stream: streaming it all the same; grant the verb list",
+		r.log(zapcore.WarnLevel, "no right to list resource, which its server seems not to stream: streaming it all the same; grant the verb list", "",
 			r.fields(err)...)
 	}
 	return news

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/redact"
@@ -314,13 +315,13 @@ func (f *follower) confirmRelist(ctx context.Context, l *relist, absent []Key, m
 		case ctx.Err() != nil:
 			return ctx.Err()
 		case err == nil && check.missing == 0:
-			f.Logger.Info("a LIST confirms that objects are gone which a relist lacks", append(f.fields(nil), zap.Int("objects", len(absent)))...)
+			f.log(zapcore.InfoLevel, "a LIST confirms that objects are gone which a relist lacks", "", append(f.fields(nil), zap.Int("objects", len(absent)))...)
 			return nil
 		case err == nil:
 			f.streamsLackObjects(check)
 		}
 	}
-	f.Logger.Info("relist lacks many objects, comparing everything with a whole snapshot", append(f.fields(nil), zap.Int("objects", len(absent)))...)
+	f.log(zapcore.InfoLevel, "relist lacks many objects, comparing everything with a whole snapshot", "", append(f.fields(nil), zap.Int("objects", len(absent)))...)
 	f.doubt(absent)
 	f.lost = missed
 	return errRelistDue

@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/uuid"
 	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/redact"
@@ -340,7 +341,7 @@ func (r *Reader) hasNoVersions(pass *snapshotPass) bool {
 		return false
 	}
 	if !r.position.unversioned() {
-		r.Logger.Info("resource has no resourceVersion: comparing its contents at intervals instead of watching it",
+		r.log(zapcore.InfoLevel, "resource has no resourceVersion: comparing its contents at intervals instead of watching it", "",
 			append(r.fields(nil), zap.Duration("interval", pollInterval))...)
 	}
 	return true
