@@ -261,6 +261,7 @@ func (f *follower) settleRelist(ctx context.Context, l *relist, missed *lostHist
 	f.Observer.RelistEnded("complete")
 	f.verified = verification{l.endVersion, f.Now()}
 	f.schedule.relistObjects, f.faults.failedRelists = false, 0
+	f.server.listNext = false
 	f.scheduleRelist(f.RelistInterval)
 	f.armRelist()
 	if missed.differences() > 0 && !f.Knowledge.watchDelivers.Load() && time.Since(f.began) >= resumeSilenceLimit {
