@@ -3,6 +3,7 @@ package otlp
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 
@@ -51,7 +52,7 @@ func (s *Sink) Address() string { return s.address }
 // and reports why the sink ended if it had ended by itself.
 func (s *Sink) Stop() error {
 	s.server.Stop()
-	if err := <-s.served; err != nil {
+	if err := <-s.served; err != nil && !errors.Is(err, grpc.ErrServerStopped) { // it was stopped before it had begun
 		return fmt.Errorf("the OTLP server ended by itself: %w", err)
 	}
 	return nil
