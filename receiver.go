@@ -33,7 +33,6 @@ type watchlistReceiver struct {
 	telemetry *telemetry
 
 	client   *kubeclient.Client
-	server   string           // a fingerprint of the API server; see kubeclient.Fingerprint
 	slots    *watchlist.Slots // of the client's server
 	records  *record.Builder
 	keeper   *checkpoint.Keeper // nil without storage
@@ -74,9 +73,6 @@ func (r *watchlistReceiver) Start(_ context.Context, host component.Host) error 
 	r.client, err = kubeclient.Connect(r.cfg.clientOptions(r.set.BuildInfo.Version),
 		kubeclient.WithOpenings(openings), kubeclient.WithLogger(r.set.Logger))
 	if err != nil {
-		return err
-	}
-	if r.server, err = kubeclient.Fingerprint(restConfig); err != nil {
 		return err
 	}
 	r.slots = watchlist.NewSlots(snapshotsAtOnce)
@@ -138,7 +134,7 @@ func (r *watchlistReceiver) newKeeper(host component.Host) (*checkpoint.Keeper, 
 		Interval:   r.cfg.Checkpoint.Interval,
 		MaxChanges: r.cfg.Checkpoint.MaxChanges,
 		Cluster: func() checkpoint.Cluster {
-			return checkpoint.Cluster{UID: r.records.ClusterUID(), Fingerprint: r.server}
+			return checkpoint.Cluster{UID: r.records.ClusterUID(), Fingerprint: r.client.Fingerprint()}
 		},
 		Wanted: r.cfg.reads,
 		Report: r.health.report,

@@ -5,26 +5,24 @@ import (
 	"encoding/hex"
 	"fmt"
 	"os"
-
-	"k8s.io/client-go/rest"
 )
 
-// Fingerprint tells API servers apart without asking them anything: it is a hash of the server's URL and of the
-// certificate authority that vouches for it. A cluster that was made anew under the same URL nearly always has another
-// authority; one without any, such as behind kubectl proxy, looks the same.
-func Fingerprint(cfg *rest.Config) (string, error) {
-	base, err := baseURL(cfg)
-	if err != nil {
-		return "", err
-	}
-	authority := cfg.CAData
-	if len(authority) == 0 && cfg.CAFile != "" {
-		if authority, err = os.ReadFile(cfg.CAFile); err != nil {
-			return "", fmt.Errorf("cannot read certificate authority: %w", err)
+// Fingerprint tells API servers apart without asking them anything: it is a hash of the URL and of the certificate
+// authority, as its file is now, or "" if that cannot be read. A cluster that was made anew under the same URL nearly
+// always has another authority; one without any, such as behind kubectl proxy, looks the same.
+func (c *Client) Fingerprint() string {
+	c.mu.Lock()
+	s := c.session
+	c.mu.Unlock()
+	authority := s.cfg.CAData
+	if len(authority) == 0 && s.cfg.CAFile != "" {
+		var err error
+		if authority, err = os.ReadFile(s.cfg.CAFile); err != nil {
+			return ""
 		}
 	}
 	hash := sha256.New()
-	fmt.Fprintf(hash, "%s\n", base)
+	fmt.Fprintf(hash, "%s\n", s.base)
 	hash.Write(authority)
-	return hex.EncodeToString(hash.Sum(nil)[:16]), nil
+	return hex.EncodeToString(hash.Sum(nil)[:16])
 }
