@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/testkit/otelcol"
 	"github.com/k8swatchlist/k8swatchlistreceiver/test/harness"
 	"github.com/k8swatchlist/k8swatchlistreceiver/tools/controlplane"
 )
@@ -194,7 +195,7 @@ service:
     logs: {disable_stacktrace: true}
     metrics: %s
 `, kubeconfig, r.settings.Body, r.settings.RelistInterval, r.settings.RotateInterval, r.settings.QueueBytes, r.settings.BatchRecords,
-		resources.String(), r.sink.Address(), lifeHeader, life, r.storage, harness.PullMetrics(r.metrics))
+		resources.String(), r.sink.Address(), lifeHeader, life, r.storage, otelcol.PullMetrics(r.metrics))
 }
 
 func (r *run) startCollector() {
@@ -225,7 +226,7 @@ func (r *run) ended(killed bool) {
 // account adds what the collector tells of itself to the result, before it ends.
 func (r *run) account() {
 	r.result.PeakRSS = max(r.result.PeakRSS, harness.UsageOf(r.t, r.collector.PID()).PeakResident)
-	told, err := harness.ReadMetrics(r.metrics)
+	told, err := otelcol.ReadMetrics(r.t.Context(), r.metrics)
 	if err != nil {
 		return // it has only just begun
 	}
@@ -422,7 +423,7 @@ func (r *run) awaitQuiet(what string) map[schema.GroupVersionResource]harness.Li
 func (r *run) awaitRelists() {
 	const relists = "otelcol_k8s_watchlist_relists"
 	count := func() (map[*objects]float64, error) {
-		told, err := harness.ReadMetrics(r.metrics)
+		told, err := otelcol.ReadMetrics(r.t.Context(), r.metrics)
 		if err != nil {
 			return nil, err
 		}
