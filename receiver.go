@@ -39,6 +39,7 @@ type watchlistReceiver struct {
 	delivery *delivery.Delivery[watchlist.Change]
 	health   *health
 	crowd    *watchlist.Crowd
+	readers  readers
 	session  *session
 }
 
@@ -150,7 +151,8 @@ func (r *watchlistReceiver) deliveryOptions() delivery.Options[watchlist.Change]
 		Describe:        record.Describe,
 		Build:           r.records.Build,
 		Next:            r.next,
-		Dropped:         r.telemetry.dropped,
+		Dropped:         r.dropped,
+		AcceptedAgain:   r.acceptedAgain,
 		Retried:         r.telemetry.retried,
 		QueueBytes:      r.telemetry.queueChanged,
 		Report:          func(err error) { r.health.report("pipeline", err) },
@@ -161,6 +163,18 @@ func (r *watchlistReceiver) deliveryOptions() delivery.Options[watchlist.Change]
 	}
 	return o
 }
+
+// dropped is called with records that the next consumer refused permanently.
+func (r *watchlistReceiver) dropped(changes []watchlist.Change, err error) {
+	r.telemetry.dropped(changes, err)
+	if r.keeper != nil {
+		r.keeper.Dropped(changes)
+	}
+	r.readers.dropped(changes)
+}
+
+// acceptedAgain is called when the next consumer has accepted a record after one was dropped.
+func (r *watchlistReceiver) acceptedAgain() { r.readers.acceptedAgain() }
 
 // changeOverheadBytes is about what a queued change weighs besides its object.
 const changeOverheadBytes = 512

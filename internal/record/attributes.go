@@ -43,6 +43,7 @@ const (
 	keyGapAdded               = "k8s.gap.added"
 	keyGapModified            = "k8s.gap.modified"
 	keyGapDeleted             = "k8s.gap.deleted"
+	keyGapDropped             = "k8s.gap.dropped"
 
 	keySnapshotEpoch           = "k8s.snapshot.epoch"
 	keySnapshotResourceVersion = "k8s.snapshot.resource_version"
@@ -103,6 +104,9 @@ func putGap(m pcommon.Map, g *watchlist.GapInfo) {
 	m.PutInt(keyGapAdded, int64(g.Added))
 	m.PutInt(keyGapModified, int64(g.Modified))
 	m.PutInt(keyGapDeleted, int64(g.Deleted))
+	if g.Dropped > 0 {
+		m.PutInt(keyGapDropped, int64(g.Dropped))
+	}
 }
 
 func putTime(m pcommon.Map, key string, at time.Time) {

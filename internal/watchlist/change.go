@@ -116,6 +116,7 @@ type GapInfo struct {
 	Added    int
 	Modified int
 	Deleted  int
+	Dropped  int // records, by the next consumer
 }
 
 // SnapshotInfo frames a set of Snapshot changes, so that a backend can prove it complete.

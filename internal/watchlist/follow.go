@@ -18,6 +18,7 @@ type follower struct {
 	silence   *time.Timer // fires when it has said nothing for too long
 	relist    *time.Timer
 	rotate    *time.Timer
+	redeliver *time.Timer
 	hopeless  error         // why the live stream is no good, as a relist has shown
 	slot      chan struct{} // where to take a slot for a relist, while one is wanted
 }
@@ -30,6 +31,8 @@ func (r *Reader) follow(ctx context.Context, s *stream) ending {
 		silence: dueTimer(time.Time{}),
 		relist:  dueTimer(r.schedule.relist),
 		rotate:  dueTimer(r.schedule.rotate),
+
+		redeliver: dueTimer(r.schedule.redelivery.at),
 	}
 	defer func() {
 		f.abandonRelist()
@@ -38,6 +41,7 @@ func (r *Reader) follow(ctx context.Context, s *stream) ending {
 		f.silence.Stop()
 		f.relist.Stop()
 		f.rotate.Stop()
+		f.redeliver.Stop()
 	}()
 	if s.opened { // a snapshot that goes on
 		f.began = time.Now()
@@ -69,6 +73,9 @@ func (f *follower) loop(ctx context.Context) error {
 		}
 		if f.hopeless != nil {
 			return f.hopeless
+		}
+		if err := f.reportDrops(ctx); err != nil {
+			return err
 		}
 		select {
 		case <-sent:
@@ -104,6 +111,13 @@ func (f *follower) loop(ctx context.Context) error {
 				return err
 			}
 			f.armRelist()
+		case <-f.drops.signal:
+			f.noteDrops()
+			if at := f.schedule.redelivery.at; !at.IsZero() {
+				f.redeliver.Reset(time.Until(at))
+			}
+		case <-f.redeliver.C:
+			f.beginRedelivery()
 		case api := <-f.apis:
 			if f.useAPI(api) {
 				f.beginRotate(ctx)
