@@ -39,6 +39,8 @@ type storedLoss struct {
 	Added           int             `json:"added,omitempty"`           // accepted since, as recovered
 	Modified        int             `json:"modified,omitempty"`
 	Deleted         int             `json:"deleted,omitempty"`
+	Name            string          `json:"name,omitempty"` // of the object that is to blame
+	Namespace       string          `json:"namespace,omitempty"`
 }
 
 func (l *storedLoss) count(t watchlist.Type) {
@@ -56,6 +58,7 @@ func (l *storedLoss) restored() *watchlist.Suspicion {
 	return &watchlist.Suspicion{Doubt: l.Doubt, Gap: watchlist.GapInfo{
 		Reason: l.Reason, FromRV: l.ResourceVersion, From: l.Time,
 		Added: l.Added, Modified: l.Modified, Deleted: l.Deleted,
+		Object: redact.Identity{Name: l.Name, Namespace: l.Namespace},
 	}}
 }
 

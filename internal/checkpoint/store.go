@@ -109,6 +109,7 @@ func (s *store) advance(c *watchlist.Change) {
 		p.Lost = &storedLoss{
 			Reason: c.Gap.Reason, Doubt: c.Doubt, ResourceVersion: c.Gap.FromRV, Time: c.Gap.From,
 			Added: c.Gap.Added, Modified: c.Gap.Modified, Deleted: c.Gap.Deleted,
+			Name: c.Gap.Object.Name, Namespace: c.Gap.Object.Namespace,
 		}
 	case c.Type == watchlist.SnapshotBegin && c.Origin == watchlist.Initial:
 		*p = storedProgress{Epoch: c.Snapshot.Epoch}

@@ -103,6 +103,8 @@ func putGap(m pcommon.Map, g *watchlist.GapInfo) {
 	m.PutInt(keyGapAdded, int64(g.Added))
 	m.PutInt(keyGapModified, int64(g.Modified))
 	m.PutInt(keyGapDeleted, int64(g.Deleted))
+	putNonEmpty(m, keyObjectName, g.Object.Name)
+	putNonEmpty(m, string(semconv.K8SNamespaceNameKey), g.Object.Namespace)
 }
 
 func putTime(m pcommon.Map, key string, at time.Time) {

@@ -218,6 +218,22 @@ func recordCases() []recordCase {
 				"net differences: 3 added, 2 modified, 1 deleted",
 		},
 		{
+			name: "gap of an object that cannot be read",
+			change: watchlist.Change{Scope: pods, Type: watchlist.Gap, Origin: watchlist.Recovered, ReadAt: read,
+				Gap: &watchlist.GapInfo{Reason: "undecodable", FromRV: "7", ToRV: "9", Object: redact.Identity{Namespace: "shop", Name: "big", UID: "u"}}},
+			event:     "k8s.watch.gap",
+			severity:  plog.SeverityNumberWarn,
+			timestamp: read,
+			attributes: map[string]any{
+				"k8s.change.origin": "recovered", "k8s.resource.name": "pods",
+				"k8s.gap.reason": "undecodable", "k8s.gap.from_resource_version": "7", "k8s.gap.to_resource_version": "9",
+				"k8s.gap.added": int64(0), "k8s.gap.modified": int64(0), "k8s.gap.deleted": int64(0),
+				"k8s.object.name": "big", "k8s.namespace.name": "shop",
+			},
+			body: "the watch of pods did not see every change between resource versions 7 and 9 (undecodable); " +
+				"net differences: 0 added, 0 modified, 0 deleted",
+		},
+		{
 			name: "gap of which little is known",
 			change: watchlist.Change{Scope: pods, Type: watchlist.Gap, Origin: watchlist.Recovered, ReadAt: read,
 				Gap: &watchlist.GapInfo{Reason: "history_reset", ToRV: "9"}},

@@ -120,6 +120,9 @@ func (f *follower) takeLive(c chunk) error {
 		}
 		return err
 	}
+	if c.head != nil {
+		return f.badFrame(&frameTooLargeError{c.head})
+	}
 	if c.opened {
 		f.began = time.Now()
 		f.listen()

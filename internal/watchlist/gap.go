@@ -3,6 +3,8 @@ package watchlist
 import (
 	"context"
 	"time"
+
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/redact"
 )
 
 // lostHistory is a stretch of history that has to be made up for by comparing a snapshot with the
@@ -14,6 +16,8 @@ type lostHistory struct {
 	since  time.Time
 	noted  bool // a Suspected change was emitted
 	ask    bool // the server may have the history after all: a watch will tell
+
+	object redact.Identity // that is to blame, if it is one and can be named
 
 	added, modified, deleted int
 }
@@ -72,7 +76,7 @@ const (
 func (l *lostHistory) suspicion() Change {
 	return Change{Type: Suspected, Doubt: l.doubt, Gap: &GapInfo{
 		Reason: l.reason, FromRV: l.from.String(), From: l.since,
-		Added: l.added, Modified: l.modified, Deleted: l.deleted,
+		Added: l.added, Modified: l.modified, Deleted: l.deleted, Object: l.object,
 	}}
 }
 
@@ -98,7 +102,7 @@ func (l *lostHistory) note(ctx context.Context, r *Reader) error {
 func (r *Reader) restoreLoss(s *Suspicion) {
 	r.lost = &lostHistory{
 		reason: s.Gap.Reason, doubt: s.Doubt, from: parseVersion(s.Gap.FromRV), since: s.Gap.From, noted: true,
-		added: s.Gap.Added, modified: s.Gap.Modified, deleted: s.Gap.Deleted,
+		added: s.Gap.Added, modified: s.Gap.Modified, deleted: s.Gap.Deleted, object: s.Gap.Object,
 	}
 	r.server.historyReset = s.Gap.Reason == reasonHistoryReset
 	r.lost.ask = s.Gap.Reason == reasonExpired
@@ -128,6 +132,6 @@ func (l *lostHistory) gap(r *Reader, until version) Change {
 		Reason: l.reason,
 		FromRV: l.from.String(), ToRV: until.String(),
 		From: l.since, To: r.Now(),
-		Added: l.added, Modified: l.modified, Deleted: l.deleted,
+		Added: l.added, Modified: l.modified, Deleted: l.deleted, Object: l.object,
 	}}
 }

@@ -30,6 +30,9 @@ func (r *Reader) react(ctx context.Context, end ending) {
 		r.loseHistory("relist", checked)
 		return
 
+	case errors.Is(err, errRewound):
+		return // a second snapshot is compared by equality
+
 	case errors.Is(err, errQueueFull):
 		r.Observer.Paused()
 		r.setState(Paused, nil)
@@ -104,6 +107,10 @@ func (r *Reader) react(ctx context.Context, end ending) {
 			r.faults.badSnapshots++
 		} else if r.faults.badFrames > 1 {
 			r.loseHistory(reasonUndecodable, certain)
+			if r.lost != nil {
+				r.lost.object = objectTooLarge(err)
+			}
+			r.Logger.Error("watch event cannot be decoded, going around it with a fresh snapshot", r.fields(err)...)
 		}
 
 	case isCleanEnd(err) && end.opened && !end.snapshot:

@@ -24,6 +24,8 @@ const (
 	relistBurst = 250
 	// maxPendingBytes bounds what is kept of objects that the live stream has yet to deliver.
 	maxPendingBytes = 8 << 20
+	// pendingOverhead is about what an object costs beyond its body.
+	pendingOverhead = 512
 )
 
 // relist is a snapshot taken beside the live stream, to find what that stream has missed. Nothing is told
@@ -39,6 +41,7 @@ type relist struct {
 	slot         *slot
 	unidentified bool // some object could not be identified: nothing is proven absent
 
+	older        olderObjects
 	pending      map[Key]redact.Object // newer in the snapshot than in the inventory
 	pendingBytes int
 	deleted      map[Key]version // by the live stream, since the relist began
@@ -133,6 +136,7 @@ func (f *follower) relistFrame(ctx context.Context, l *relist, line []byte) erro
 		// object is not in the snapshot.
 		if id, err := f.Plan.Identify(fr.object); err == nil {
 			f.inventory.unmarkSeen(keyOf(id))
+			l.older.drop(keyOf(id))
 			delete(l.pending, keyOf(id))
 		}
 		return nil
@@ -182,8 +186,10 @@ func (f *follower) relistObject(ctx context.Context, l *relist, fr frame) error 
 		}
 		return f.emitRelisted(ctx, l, key, obj)
 	case isKnown && !f.isNewer(rv, known):
+		l.older.note(key, rv, known, nil)
 		return nil
 	}
+	l.older.drop(key)
 	if l.metadataOnly {
 		l.pending[key] = redact.Object{Identity: id}
 		return nil
@@ -198,6 +204,25 @@ func (f *follower) relistObject(ctx context.Context, l *relist, fr frame) error 
 	}
 	l.pending[key] = obj
 	return nil
+}
+
+// tooLargeInRelist deals with an object that is too large to be read. It is in the snapshot, if that much is known of it,
+// and if it is missing from the inventory a recovery will bring what can be had of it.
+func (f *follower) tooLargeInRelist(l *relist, head []byte) {
+	id, err := f.identifyTooLarge(head)
+	if err != nil {
+		f.unidentifiedInRelist(l, err)
+		return
+	}
+	key := keyOf(id)
+	if !f.owns(key) {
+		return
+	}
+	f.inventory.markSeen(key)
+	if known, ok := f.inventory.get(key); !ok || f.isNewer(parseVersion(id.ResourceVersion), known) {
+		l.pending[key] = redact.Object{Identity: id}
+		l.pendingBytes = maxPendingBytes + 1
+	}
 }
 
 func (f *follower) unidentifiedInRelist(l *relist, cause error) {
@@ -238,6 +263,11 @@ func (f *follower) finishRelist(ctx context.Context) error {
 
 // settleRelist emits the differences and returns what to do next.
 func (f *follower) settleRelist(ctx context.Context, l *relist, missed *lostHistory) (next func(context.Context) error, err error) {
+	if rewound, _ := l.older.prove(l.endVersion); rewound {
+		f.lost = missed
+		f.resetHistory(errRewound)
+		return nil, errRelistDue
+	}
 	settled, err := f.settlePending(ctx, l, missed)
 	if err != nil {
 		return nil, err

@@ -117,6 +117,11 @@ func (r *Reader) readSnapshot(ctx context.Context, s *stream, pass *snapshotPass
 				held.answered()
 			}
 			r.nowReading()
+			if c.head != nil {
+				if err := r.tooLargeInSnapshot(ctx, pass, c.head); err != nil {
+					return err
+				}
+			}
 		case <-patience.C:
 			if s.opened {
 				return errNoEndMarker
@@ -131,9 +136,10 @@ func (r *Reader) readSnapshot(ctx context.Context, s *stream, pass *snapshotPass
 // snapshotPass is one try at a snapshot.
 type snapshotPass struct {
 	listed       bool
-	known        int       // objects that were known when it began
-	received     int       // objects that came
-	unidentified bool      // some object could not even be identified: nothing is proven absent
+	known        int  // objects that were known when it began
+	received     int  // objects that came
+	unidentified bool // some object could not even be identified: nothing is proven absent
+	older        olderObjects
 	liveSince    time.Time // when the first event came that looks like one of a watch
 }
 
@@ -191,6 +197,9 @@ func (r *Reader) snapshotObject(ctx context.Context, pass *snapshotPass, f frame
 			key := keyOf(id)
 			if known, ok := r.inventory.get(key); ok && !r.isNewer(parseVersion(id.ResourceVersion), known) {
 				r.inventory.markSeen(key)
+				pass.older.note(key, parseVersion(id.ResourceVersion), known, func() (redact.Object, error) {
+					return r.decode(f.object, true)
+				})
 				return nil
 			}
 		}
@@ -203,9 +212,10 @@ func (r *Reader) snapshotObject(ctx context.Context, pass *snapshotPass, f frame
 	if !r.owns(key) {
 		return nil
 	}
-	if gone, ok := r.deletedAhead[key]; ok && !gone.before(rv) {
+	if gone, ok := r.deletedAhead[key]; ok && !gone.before(rv) && !r.server.historyReset {
 		return nil
 	}
+	pass.older.drop(key)
 	known, isKnown := r.inventory.get(key)
 	if isKnown {
 		r.inventory.markSeen(key)
@@ -277,6 +287,7 @@ func (r *Reader) snapshotDeletion(ctx context.Context, pass *snapshotPass, f fra
 	}
 	r.forget(key)
 	r.deletedAhead[key] = rv
+	pass.older.drop(key)
 	return nil
 }
 
@@ -291,6 +302,9 @@ func (r *Reader) completeSnapshot(ctx context.Context, pass *snapshotPass, rv ve
 	}
 	if !r.server.historyReset && rv.before(r.position.rv) {
 		return errStale
+	}
+	if err := r.emitOlder(ctx, pass, rv); err != nil {
+		return err
 	}
 	if !pass.unidentified {
 		absent := r.inventory.unseen()

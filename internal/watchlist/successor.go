@@ -120,6 +120,9 @@ func (f *follower) takeFromSuccessor(c chunk) {
 		f.failSuccessor(err)
 		return
 	}
+	if c.head != nil && s.relist != nil {
+		f.tooLargeInRelist(s.relist, c.head)
+	}
 	switch {
 	case s.relist == nil:
 		if c.opened && !f.Knowledge.lacksBookmarks() {
