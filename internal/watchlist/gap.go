@@ -123,7 +123,15 @@ func (l *lostHistory) differences() int { return l.added + l.modified + l.delete
 
 // isGap reports whether something could not be seen, as a snapshot at that version shows.
 func (l *lostHistory) isGap(until version) bool {
-	return l.differences() > 0 || l.doubt == certain || l.doubt == suspected && until != l.from
+	switch {
+	case l.differences() > 0:
+		return true
+	case l.doubt == checked:
+		return false
+	case l.reason == reasonHistoryReset, l.reason == reasonUndecodable:
+		return true
+	}
+	return until != l.from // else the server has not come further, and nothing can have been missed
 }
 
 // gap is the one record that says what could not be seen.

@@ -38,6 +38,7 @@ type relist struct {
 	stream       *stream
 	from         version // the position when it began
 	metadataOnly bool
+	quiet        bool // of a stream that says nothing, where no bookmarks come
 	slot         *slot
 	unidentified bool // some object could not be identified: nothing is proven absent
 
@@ -47,6 +48,7 @@ type relist struct {
 	deleted      map[Key]version // by the live stream, since the relist began
 
 	complete   bool
+	emitsSet   bool // of SNAPSHOT records
 	endVersion version
 	set        snapshotSet // of relist.emit: snapshot
 }
@@ -73,12 +75,14 @@ func (f *follower) beginRelist(ctx context.Context, held *slot) error {
 	req := f.snapshotRequest()
 	req.FreshConnection = true
 	// It may be the metadata that the server cannot give.
-	l.metadataOnly = !f.EmitSnapshots && !f.schedule.relistObjects && f.faults.failedRelists < maxFailedRelists
+	l.quiet, f.quietDue = f.quietDue, false
+	l.metadataOnly = (l.quiet || !f.EmitSnapshots) && !f.schedule.relistObjects && f.faults.failedRelists < maxFailedRelists
+	l.emitsSet = f.EmitSnapshots && !l.quiet
 	req.MetadataOnly = l.metadataOnly
 	f.inventory.beginPass()
 	l.stream = f.openSnapshot(ctx, req, held)
 	f.successor = &successor{stream: l.stream, relist: l}
-	if f.EmitSnapshots {
+	if l.emitsSet {
 		return l.set.begin(ctx, f.Reader)
 	}
 	return nil
@@ -113,7 +117,7 @@ func (f *follower) readRelist(ctx context.Context) error {
 		if l.endsAtMarker() {
 			s.close()
 		}
-		s.setDue(catchUpTimeout)
+		s.setDue(f.catchUp(l))
 		l.slot.release()
 	}
 	if f.position.hasPassed(l.endVersion) {
@@ -178,7 +182,7 @@ func (f *follower) relistObject(ctx context.Context, l *relist, fr frame) error 
 	switch {
 	case isGone && !gone.before(rv):
 		return nil
-	case isKnown && rv == known && f.EmitSnapshots:
+	case isKnown && rv == known && l.emitsSet:
 		obj, err := f.decode(fr.object, true)
 		if err != nil {
 			f.unidentifiedInRelist(l, err)
@@ -290,8 +294,13 @@ func (f *follower) settleRelist(ctx context.Context, l *relist, missed *lostHist
 	f.Observer.RelistEnded("complete")
 	f.verified = verification{l.endVersion, f.Now()}
 	f.schedule.relistObjects, f.faults.failedRelists = false, 0
-	f.scheduleRelist(f.RelistInterval)
-	f.armRelist()
+	if l.emitsSet || !f.EmitSnapshots {
+		f.scheduleRelist(f.RelistInterval)
+		f.armRelist()
+	}
+	if l.quiet && missed.differences() == 0 {
+		return f.keepQuiet, nil
+	}
 	return f.replaceLive, nil
 }
 
@@ -355,7 +364,7 @@ func (f *follower) confirmRelist(ctx context.Context, l *relist, absent []Key, m
 
 // emitRelistEnd emits what follows the last difference.
 func (f *follower) emitRelistEnd(ctx context.Context, l *relist, missed *lostHistory) error {
-	if f.EmitSnapshots {
+	if l.emitsSet {
 		l.set.incomplete = l.unidentified
 		if err := f.emit(ctx, l.set.endChange(f.Reader, l.endVersion), snapshotEmitTimeout); err != nil {
 			return err
@@ -415,7 +424,7 @@ func (f *follower) settlePending(ctx context.Context, l *relist, missed *lostHis
 		case isGone && !gone.before(rv):
 			continue
 		case isKnown && !f.isNewer(rv, known):
-			if f.EmitSnapshots && rv == known && obj.JSON != "" {
+			if l.emitsSet && rv == known && obj.JSON != "" {
 				if err := f.emitRelisted(ctx, l, key, obj); err != nil {
 					return false, err
 				}

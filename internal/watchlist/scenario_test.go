@@ -268,6 +268,8 @@ func readScenarioConfig(t *testing.T, text string) scenario {
 			s.runFor = duration(value)
 		case "relist":
 			s.options.RelistInterval = duration(value)
+		case "quiet":
+			s.options.QuietInterval = duration(value)
 		case "rotate":
 			s.options.RotateInterval = duration(value)
 		case "emit":

@@ -204,6 +204,10 @@ func (f *follower) failSuccessor(err error) {
 			f.scheduleRelist(lagTimeout)
 		}
 		f.armRelist()
+		if f.successor.relist.quiet {
+			f.schedule.quiet = time.Now().Add(spread(failedRelistRetry))
+			f.armQuiet()
+		}
 	} else {
 		f.rescheduleRotate()
 	}
