@@ -99,8 +99,8 @@ func TestSuccessorTakesOverWhenTheLiveStreamEnds(t *testing.T) {
 						steps := lines(added("a", 5), markerLine(7))
 						return fakeAnswer{end: end, steps: append(steps,
 							fakeStep{after: time.Minute, line: bookmarkLine(7), until: rotated},
-							after(40*time.Second, objectLine("MODIFIED", "a", 8)), // still the live one
-							after(60*time.Second, bookmarkLine(8)))}
+							after(10*time.Second, objectLine("MODIFIED", "a", 8)), // still the live one
+							after(100*time.Second, ""))}
 					}
 					close(rotated)
 					return fakeAnswer{steps: append([]fakeStep{after(170*time.Second, objectLine("MODIFIED", "a", 8))}, minutely(3, 8)...)}
@@ -109,7 +109,7 @@ func TestSuccessorTakesOverWhenTheLiveStreamEnds(t *testing.T) {
 				require.Len(t, s.requests, 2, "%v", s.requests)
 				require.Len(t, kept.changes, 4)
 				assert.Equal(t, Modified, kept.changes[3].Type)
-				assert.WithinDuration(t, s.began.Add(s.requests[1].at+40*time.Second), kept.changes[3].ReadAt, time.Second)
+				assert.WithinDuration(t, s.began.Add(s.requests[1].at+10*time.Second), kept.changes[3].ReadAt, time.Second)
 			})
 		})
 	}
