@@ -102,7 +102,9 @@ func TestSuccessorTakesOverWhenTheLiveStreamEnds(t *testing.T) {
 							after(10*time.Second, objectLine("MODIFIED", "a", 8)), // still the live one
 							after(100*time.Second, ""))}
 					}
-					close(rotated)
+					if n == 1 {
+						close(rotated)
+					}
 					return fakeAnswer{steps: append([]fakeStep{after(170*time.Second, objectLine("MODIFIED", "a", 8))}, minutely(3, 8)...)}
 				}}
 				kept, _ := s.read(t, 10*time.Minute, func(o *Options) { o.RotateInterval = 5 * time.Minute; o.Now = time.Now })
