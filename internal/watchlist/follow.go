@@ -19,6 +19,8 @@ type follower struct {
 	relist    *time.Timer
 	rotate    *time.Timer
 	redeliver *time.Timer
+	quiet     *time.Timer   // fires when a quiet stream without bookmarks is to be compared
+	quietDue  bool          // the slot is wanted for that
 	hopeless  error         // why the live stream is no good, as a relist has shown
 	slot      chan struct{} // where to take a slot for a relist, while one is wanted
 }
@@ -26,12 +28,12 @@ type follower struct {
 // follow reads live events from s until it ends, closes it, and says how it ended.
 func (r *Reader) follow(ctx context.Context, s *stream) ending {
 	f := &follower{
-		Reader:  r,
-		live:    s,
-		silence: dueTimer(time.Time{}),
-		relist:  dueTimer(r.schedule.relist),
-		rotate:  dueTimer(r.schedule.rotate),
-
+		Reader:    r,
+		live:      s,
+		silence:   dueTimer(time.Time{}),
+		relist:    dueTimer(r.schedule.relist),
+		rotate:    dueTimer(r.schedule.rotate),
+		quiet:     dueTimer(time.Time{}),
 		redeliver: dueTimer(r.schedule.redelivery.at),
 	}
 	defer func() {
@@ -42,6 +44,7 @@ func (r *Reader) follow(ctx context.Context, s *stream) ending {
 		f.relist.Stop()
 		f.rotate.Stop()
 		f.redeliver.Stop()
+		f.quiet.Stop()
 	}()
 	if s.opened { // a snapshot that goes on
 		f.began = time.Now()
@@ -56,6 +59,7 @@ func (r *Reader) follow(ctx context.Context, s *stream) ending {
 	if !f.began.IsZero() {
 		end.lived = time.Since(f.began)
 	}
+	r.noteAlive(end)
 	if f.live.opened || !isUnanswered(err) { // a server that cannot be reached is not silent
 		f.sumQuiet()
 	}
@@ -98,7 +102,11 @@ func (f *follower) loop(ctx context.Context) error {
 				return errSilent
 			}
 		case <-f.relist.C:
-			f.slot = f.SnapshotSlots.taken
+			f.slot, f.quietDue = f.SnapshotSlots.taken, false
+		case <-f.quiet.C:
+			if f.slot == nil && f.successor == nil && f.Knowledge.lacksBookmarks() {
+				f.slot, f.quietDue = f.SnapshotSlots.taken, true
+			}
 		case f.slot <- struct{}{}:
 			f.slot = nil
 			if err := f.beginRelist(ctx, f.SnapshotSlots.hold()); err != nil {
@@ -139,6 +147,9 @@ func (f *follower) takeLive(c chunk) error {
 		}
 		return err
 	}
+	if c.head != nil {
+		return f.badFrame(&frameTooLargeError{c.head})
+	}
 	if c.opened {
 		f.began = time.Now()
 		f.listen()
@@ -151,6 +162,10 @@ func (f *follower) takeLive(c chunk) error {
 func (f *follower) abandonRelist() {
 	if f.successor != nil && f.successor.relist != nil {
 		f.Observer.RelistEnded("failed")
+		if f.successor.relist.quiet {
+			f.schedule.quiet = time.Now() // on the stream that follows
+			return
+		}
 		f.scheduleRelist(failedRelistRetry)
 	}
 }
@@ -170,6 +185,8 @@ func (f *follower) readLive(ctx context.Context) error {
 		f.Knowledge.watchDelivered()
 		f.server.missedByMute = false
 		f.server.quiet, f.server.quietChecks = 0, 0
+		f.server.recoveries, f.server.futile = 0, 0
+		f.schedule.quiet = time.Time{}
 		f.server.behindSince = time.Time{}
 		f.listen()
 	}
@@ -181,6 +198,7 @@ func (f *follower) readLive(ctx context.Context) error {
 func (f *follower) listen() {
 	f.quietFrom = time.Now()
 	f.silence.Reset(f.silenceLimit(f.live))
+	f.armQuiet()
 }
 
 // sumQuiet adds to how long streams have said nothing.
