@@ -22,6 +22,7 @@ const (
 	Advanced                      // everything up to Object.ResourceVersion has been emitted; no record
 	Verified                      // a snapshot at Object.ResourceVersion was compared; no record
 	Suspected                     // history may have been lost, see Gap and Doubt; no record
+	Restated                      // all that is known was emitted anew as Known, and everything before Object.ResourceVersion; no record
 )
 
 // Origin says how a change was learned.
@@ -88,6 +89,12 @@ type Progress struct {
 	// Of an initial state that was cut short: its set of Snapshot changes, which goes on.
 	Epoch   string
 	Objects int // told in that set
+
+	// Unconfirmed: that the server is of the same cluster as before is likely, but not certain. What is known has to be
+	// compared once with what it holds.
+	Unconfirmed bool
+	// Later, unless nil, is closed when it is worth asking again for what could not be had, with an error.
+	Later <-chan struct{}
 }
 
 // None says that nothing has been told.

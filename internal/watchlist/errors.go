@@ -102,22 +102,14 @@ func isThrottled(err error) bool {
 	return code == http.StatusTooManyRequests || code == http.StatusServiceUnavailable
 }
 
-// retryAfter is how long to leave the server alone, as it asks.
+// retryAfter is how long the server asks to be left alone, which [servertext.CleanStatus] has capped.
 func retryAfter(err error) time.Duration {
-	return min(askedPause(err), maxRetryAfter)
-}
-
-// askedPause is what the server asked for, however long.
-func askedPause(err error) time.Duration {
 	seconds, ok := apierrors.SuggestsClientDelay(err)
 	if !ok {
 		return 0
 	}
 	return time.Duration(seconds) * time.Second
 }
-
-// maxRetryAfter bounds what a server, or a proxy in front of it, may ask for.
-const maxRetryAfter = 5 * time.Minute
 
 // isCleanEnd: the server ended the response in good order. Its time was up, it closed a slow watcher, or it
 // is going down; these cannot be told apart.

@@ -56,6 +56,7 @@ type Options struct {
 
 	Observer Observer
 	Logger   *zap.Logger
+	Crowd    *Crowd // shared with other readers; nil: this one logs for itself
 }
 
 const (
@@ -118,6 +119,11 @@ type Reader struct {
 	faults   faults
 	schedule schedule
 	state    State
+	pauses   pauses
+
+	storage lateStorage
+	// unverified: whether the server holds what the inventory does has not been seen since it was restored.
+	unverified bool
 
 	apis chan scope.API // holds how the server serves the resource now, if that has changed
 
@@ -249,6 +255,11 @@ func (r *Reader) readOnce(ctx context.Context) ending {
 	if r.Knowledge.polls() {
 		if s != nil {
 			s.close()
+		}
+		if r.storage.isReady() {
+			if err := r.restoreLate(ctx); err != nil {
+				return ending{err: err}
+			}
 		}
 		return r.waitForPoll(ctx)
 	}

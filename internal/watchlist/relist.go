@@ -3,7 +3,6 @@ package watchlist
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sort"
 	"time"
 
@@ -160,7 +159,7 @@ func (f *follower) relistFrame(ctx context.Context, l *relist, line []byte) erro
 	case watch.Error:
 		return statusError(fr.object)
 	}
-	f.unidentifiedInRelist(l, fmt.Errorf("unknown watch event type %q", fr.event))
+	f.unidentifiedInRelist(l, errUnknownType(fr.event))
 	return nil
 }
 
@@ -291,6 +290,7 @@ func (f *follower) settleRelist(ctx context.Context, l *relist, missed *lostHist
 	if err := f.emitRelistEnd(ctx, l, missed); err != nil {
 		return nil, err
 	}
+	f.unverified = false
 	f.Observer.RelistEnded("complete")
 	f.verified = verification{l.endVersion, f.Now()}
 	f.schedule.relistObjects, f.faults.failedRelists = false, 0

@@ -115,8 +115,9 @@ func (r *Reader) readSnapshot(ctx context.Context, s *stream, pass *snapshotPass
 			}
 			if c.opened {
 				held.answered()
+			} else {
+				r.nowReading()
 			}
-			r.nowReading()
 			if c.head != nil {
 				if err := r.tooLargeInSnapshot(ctx, pass, c.head); err != nil {
 					return err
@@ -173,7 +174,7 @@ func (r *Reader) snapshotFrame(ctx context.Context, pass *snapshotPass, line []b
 	case watch.Error:
 		return false, statusError(f.object)
 	}
-	return false, r.unidentifiedInSnapshot(pass, fmt.Errorf("unknown watch event type %q", f.event))
+	return false, r.unidentifiedInSnapshot(pass, errUnknownType(f.event))
 }
 
 // unidentifiedInSnapshot deals with a frame of which nothing is known. The first time the snapshot is taken again.
@@ -250,6 +251,10 @@ func (r *Reader) emitFromSnapshot(ctx context.Context, key Key, obj redact.Objec
 			return err
 		}
 		c.Type, c.Origin, c.Snapshot = Snapshot, Initial, r.initial.info()
+	case r.lost != nil && r.lost.widened && r.SkipInitial:
+		return r.known(ctx, c)
+	case r.lost != nil && r.lost.widened:
+		c.Type, c.Origin = Snapshot, Recovered
 	default:
 		c.Type, c.Origin = Added, Recovered
 	}
@@ -327,6 +332,7 @@ func (r *Reader) completeSnapshot(ctx context.Context, pass *snapshotPass, rv ve
 	if err := r.emitComplete(ctx, pass, rv); err != nil {
 		return err
 	}
+	r.unverified = false
 	if !pass.listed {
 		r.Knowledge.streamCompleted()
 	}
