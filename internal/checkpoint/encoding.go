@@ -106,6 +106,9 @@ func encodeObject(id redact.Identity) []byte {
 		b = binary.AppendUvarint(b, uint64(len(s)))
 		b = append(b, s...)
 	}
+	if id.Cluster != "" {
+		b = append(binary.AppendUvarint(b, uint64(len(id.Cluster))), id.Cluster...)
+	}
 	return b
 }
 
@@ -118,8 +121,12 @@ func decodeObject(b []byte) (id redact.Identity, err error) {
 		*into = string(b[n : n+int(size)])
 		b = b[n+int(size):]
 	}
-	if len(b) > 0 {
-		return id, errBadEntry
+	if len(b) > 0 { // the logical cluster, if there is one
+		size, n := binary.Uvarint(b)
+		if n <= 0 || size != uint64(len(b)-n) {
+			return id, errBadEntry
+		}
+		id.Cluster = string(b[n:])
 	}
 	return id, nil
 }

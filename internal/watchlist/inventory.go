@@ -103,6 +103,10 @@ type inventory struct {
 	// What does not fit an entry: UIDs that are not UUIDs and versions that are not uint64.
 	oddUIDs     map[Key]string
 	oddVersions map[Key]string
+
+	// The logical clusters of objects that name one, each name once.
+	clusters     map[Key]string
+	clusterNames map[string]string
 }
 
 type entry struct {
@@ -116,6 +120,9 @@ func newInventory() *inventory {
 		entries:     make(map[Key]entry),
 		oddUIDs:     make(map[Key]string),
 		oddVersions: make(map[Key]string),
+
+		clusters:     make(map[Key]string),
+		clusterNames: make(map[string]string),
 	}
 }
 
@@ -149,6 +156,9 @@ func (inv *inventory) put(key Key, id redact.Identity, rv version) {
 			inv.oddUIDs[key] = strings.Clone(id.UID)
 		}
 	}
+	if id.Cluster != "" {
+		inv.putCluster(key, id.Cluster)
+	}
 	if rv.text != "" {
 		inv.oddVersions[key] = rv.text
 	} else if len(inv.oddVersions) > 0 {
@@ -156,6 +166,15 @@ func (inv *inventory) put(key Key, id redact.Identity, rv version) {
 	}
 	e.rv = rv.number
 	inv.entries[key] = e
+}
+
+func (inv *inventory) putCluster(key Key, cluster string) {
+	name, ok := inv.clusterNames[cluster]
+	if !ok {
+		name = strings.Clone(cluster)
+		inv.clusterNames[name] = name
+	}
+	inv.clusters[key] = name
 }
 
 func (inv *inventory) remove(key Key) {
@@ -166,6 +185,7 @@ func (inv *inventory) remove(key Key) {
 	delete(inv.entries, key)
 	delete(inv.oddUIDs, key)
 	delete(inv.oddVersions, key)
+	delete(inv.clusters, key)
 	if inv.names.remove(e.name) {
 		inv.compactNames()
 	}
@@ -239,7 +259,7 @@ func (inv *inventory) identity(key Key) redact.Identity {
 	if !ok {
 		return redact.Identity{}
 	}
-	id := redact.Identity{ResourceVersion: inv.versionOf(key, e).String()}
+	id := redact.Identity{ResourceVersion: inv.versionOf(key, e).String(), Cluster: inv.clusters[key]}
 	id.Namespace, id.Name = inv.names.get(e.name)
 	if odd, ok := inv.oddUIDs[key]; ok {
 		id.UID = odd

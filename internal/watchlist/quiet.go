@@ -33,7 +33,7 @@ func (f *follower) armQuiet() {
 // catchUp is how long the live stream has to come as far as the snapshot.
 func (f *follower) catchUp(l *relist) time.Duration {
 	rewound, _ := l.older.prove(l.endVersion)
-	if l.quiet && !rewound && !l.unidentified && len(l.pending) == 0 && len(f.absentFrom(l)) == 0 {
+	if l.quiet && !rewound && !l.unidentified && len(l.pending.objects) == 0 && len(f.absentFrom(l)) == 0 {
 		return quietSettle
 	}
 	return catchUpTimeout

@@ -3,7 +3,6 @@ package watchlist
 import (
 	"context"
 	"errors"
-	"sort"
 	"time"
 
 	"go.uber.org/zap"
@@ -21,10 +20,6 @@ const (
 	relistObjectsPerSecond = 25_000
 	// relistBurst is how many objects of a relist are read before the live stream has its turn.
 	relistBurst = 250
-	// maxPendingBytes bounds what is kept of objects that the live stream has yet to deliver.
-	maxPendingBytes = 8 << 20
-	// pendingOverhead is about what an object costs beyond its body.
-	pendingOverhead = 512
 )
 
 // relist is a snapshot taken beside the live stream, to find what that stream has missed. Nothing is told
@@ -41,10 +36,9 @@ type relist struct {
 	slot         *slot
 	unidentified bool // some object could not be identified: nothing is proven absent
 
-	older        olderObjects
-	pending      map[Key]redact.Object // newer in the snapshot than in the inventory
-	pendingBytes int
-	deleted      map[Key]version // by the live stream, since the relist began
+	older   olderObjects
+	pending pendingObjects
+	deleted map[Key]version // by the live stream, since the relist began
 
 	complete   bool
 	emitsSet   bool // of SNAPSHOT records
@@ -68,7 +62,7 @@ func (f *follower) beginRelist(ctx context.Context, held *slot) error {
 	l := &relist{
 		from:    f.position.rv,
 		slot:    held,
-		pending: make(map[Key]redact.Object),
+		pending: pendingObjects{objects: make(map[Key]pendingObject)},
 		deleted: make(map[Key]version),
 	}
 	req := f.snapshotRequest()
@@ -140,7 +134,7 @@ func (f *follower) relistFrame(ctx context.Context, l *relist, line []byte) erro
 		if id, err := f.Plan.Identify(fr.object); err == nil {
 			f.inventory.unmarkSeen(keyOf(id))
 			l.older.drop(keyOf(id))
-			delete(l.pending, keyOf(id))
+			delete(l.pending.objects, keyOf(id))
 		}
 		return nil
 	case watch.Bookmark:
@@ -194,7 +188,7 @@ func (f *follower) relistObject(ctx context.Context, l *relist, fr frame) error 
 	}
 	l.older.drop(key)
 	if l.metadataOnly {
-		l.pending[key] = redact.Object{Identity: id}
+		l.pending.add(key, rv, nil)
 		return nil
 	}
 	obj, err := f.decode(fr.object, true)
@@ -202,10 +196,7 @@ func (f *follower) relistObject(ctx context.Context, l *relist, fr frame) error 
 		f.unidentifiedInRelist(l, err)
 		return nil
 	}
-	if l.pendingBytes += len(obj.JSON); l.pendingBytes > maxPendingBytes {
-		obj = redact.Object{Identity: obj.Identity.Clone()}
-	}
-	l.pending[key] = obj
+	l.pending.add(key, rv, &obj)
 	return nil
 }
 
@@ -223,8 +214,7 @@ func (f *follower) tooLargeInRelist(l *relist, head []byte) {
 	}
 	f.inventory.markSeen(key)
 	if known, ok := f.inventory.get(key); !ok || f.isNewer(parseVersion(id.ResourceVersion), known) {
-		l.pending[key] = redact.Object{Identity: id}
-		l.pendingBytes = maxPendingBytes + 1
+		l.pending.add(key, parseVersion(id.ResourceVersion), nil)
 	}
 }
 
@@ -275,7 +265,7 @@ func (f *follower) settleRelist(ctx context.Context, l *relist, missed *lostHist
 	if err != nil {
 		return nil, err
 	}
-	if l.metadataOnly && (!settled || l.unidentified) {
+	if l.metadataOnly && (!settled || l.unidentified) && l.pending.missed <= maxMissedObjects {
 		return f.relistForObjects, nil
 	}
 	if !settled {
@@ -404,40 +394,33 @@ func (f *follower) relistForObjects(ctx context.Context) error {
 	return f.readLive(ctx)
 }
 
-// settlePending tells of the objects that were newer in the snapshot and still are. Where it has only the identity
-// of one, not all is settled: a snapshot with the objects has to be compared.
+// settlePending emits the objects that were newer in the snapshot and still are. Where one is without its body, not all is
+// settled: a snapshot with the objects has to be compared.
 func (f *follower) settlePending(ctx context.Context, l *relist, missed *lostHistory) (settled bool, err error) {
-	keys := make([]Key, 0, len(l.pending))
-	for key := range l.pending {
-		keys = append(keys, key)
-	}
-	sort.Slice(keys, func(i, j int) bool {
-		return parseVersion(l.pending[keys[i]].ResourceVersion).before(parseVersion(l.pending[keys[j]].ResourceVersion))
-	})
 	settled = true
-	for _, key := range keys {
-		obj := l.pending[key]
-		rv := parseVersion(obj.ResourceVersion)
+	for _, key := range l.pending.inOrder() {
+		pending := l.pending.objects[key]
 		known, isKnown := f.inventory.get(key)
 		gone, isGone := l.deleted[key]
 		switch {
-		case isGone && !gone.before(rv):
+		case isGone && !gone.before(pending.version):
 			continue
-		case isKnown && !f.isNewer(rv, known):
-			if l.emitsSet && rv == known && obj.JSON != "" {
-				if err := f.emitRelisted(ctx, l, key, obj); err != nil {
+		case isKnown && !f.isNewer(pending.version, known):
+			if l.emitsSet && pending.version == known && pending.object != nil {
+				if err := f.emitRelisted(ctx, l, key, *pending.object); err != nil {
 					return false, err
 				}
 			}
 			continue
-		case obj.JSON == "" && (l.metadataOnly || l.pendingBytes > maxPendingBytes):
+		case pending.object == nil:
 			settled = false
+			l.pending.missed++
 			continue
 		}
 		if err := missed.note(ctx, f.Reader); err != nil {
 			return false, err
 		}
-		c := Change{Type: Added, Origin: Recovered, Object: obj, Key: key}
+		c := Change{Type: Added, Origin: Recovered, Object: *pending.object, Key: key}
 		if isKnown && !known.none() {
 			c.Type = Modified
 		}
@@ -446,7 +429,7 @@ func (f *follower) settlePending(ctx context.Context, l *relist, missed *lostHis
 		}
 		f.Observer.Recovered()
 		missed.count(c.Type)
-		f.remember(key, obj.Identity, rv)
+		f.remember(key, pending.object.Identity, pending.version)
 		f.inventory.markSeen(key)
 	}
 	return settled, nil
