@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/redact"
@@ -182,7 +183,7 @@ func (f *follower) relistObject(ctx context.Context, l *relist, fr frame) error 
 			return nil
 		}
 		return f.emitRelisted(ctx, l, key, obj)
-	case isKnown && !f.isNewer(rv, known):
+	case isKnown && f.relate(rv, known) == emitted:
 		l.older.note(key, rv, known, nil)
 		return nil
 	}
@@ -213,7 +214,7 @@ func (f *follower) tooLargeInRelist(l *relist, head []byte) {
 		return
 	}
 	f.inventory.markSeen(key)
-	if known, ok := f.inventory.get(key); !ok || f.isNewer(parseVersion(id.ResourceVersion), known) {
+	if known, ok := f.inventory.get(key); !ok || f.relate(parseVersion(id.ResourceVersion), known) != emitted {
 		l.pending.add(key, parseVersion(id.ResourceVersion), nil)
 	}
 }
@@ -284,9 +285,13 @@ func (f *follower) settleRelist(ctx context.Context, l *relist, missed *lostHist
 	f.Observer.RelistEnded("complete")
 	f.verified = verification{l.endVersion, f.Now()}
 	f.schedule.relistObjects, f.faults.failedRelists = false, 0
+	f.server.listNext = false
 	if l.emitsSet || !f.EmitSnapshots {
 		f.scheduleRelist(f.RelistInterval)
 		f.armRelist()
+	}
+	if missed.differences() > 0 && !f.Knowledge.watchDelivers.Load() && time.Since(f.began) >= resumeSilenceLimit {
+		f.suspectMute()
 	}
 	if l.quiet && missed.differences() == 0 {
 		return f.keepQuiet, nil
@@ -340,13 +345,13 @@ func (f *follower) confirmRelist(ctx context.Context, l *relist, absent []Key, m
 		case ctx.Err() != nil:
 			return ctx.Err()
 		case err == nil && check.missing == 0:
-			f.Logger.Info("a LIST confirms that objects are gone which a relist lacks", append(f.fields(nil), zap.Int("objects", len(absent)))...)
+			f.log(zapcore.InfoLevel, "a LIST confirms that objects are gone which a relist lacks", "", append(f.fields(nil), zap.Int("objects", len(absent)))...)
 			return nil
 		case err == nil:
 			f.streamsLackObjects(check)
 		}
 	}
-	f.Logger.Info("relist lacks many objects, comparing everything with a whole snapshot", append(f.fields(nil), zap.Int("objects", len(absent)))...)
+	f.log(zapcore.InfoLevel, "relist lacks many objects, comparing everything with a whole snapshot", "", append(f.fields(nil), zap.Int("objects", len(absent)))...)
 	f.doubt(absent)
 	f.lost = missed
 	return errRelistDue
@@ -405,8 +410,8 @@ func (f *follower) settlePending(ctx context.Context, l *relist, missed *lostHis
 		switch {
 		case isGone && !gone.before(pending.version):
 			continue
-		case isKnown && !f.isNewer(pending.version, known):
-			if l.emitsSet && pending.version == known && pending.object != nil {
+		case isKnown && f.isUnchanged(key, pending.content(), pending.version, known):
+			if l.emitsSet && !pending.version.before(known) && pending.object != nil && pending.object.JSON != "" {
 				if err := f.emitRelisted(ctx, l, key, *pending.object); err != nil {
 					return false, err
 				}
@@ -421,7 +426,7 @@ func (f *follower) settlePending(ctx context.Context, l *relist, missed *lostHis
 			return false, err
 		}
 		c := Change{Type: Added, Origin: Recovered, Object: *pending.object, Key: key}
-		if isKnown && !known.none() {
+		if isKnown && f.inventory.wasEmitted(key) {
 			c.Type = Modified
 		}
 		if err := f.emit(ctx, c, snapshotEmitTimeout); err != nil {
@@ -429,7 +434,7 @@ func (f *follower) settlePending(ctx context.Context, l *relist, missed *lostHis
 		}
 		f.Observer.Recovered()
 		missed.count(c.Type)
-		f.remember(key, pending.object.Identity, pending.version)
+		f.rememberObject(key, pending.object, pending.version)
 		f.inventory.markSeen(key)
 	}
 	return settled, nil

@@ -119,12 +119,12 @@ func (r *Reader) tooLargeInSnapshot(ctx context.Context, pass *snapshotPass, hea
 	known, isKnown := r.inventory.get(key)
 	if isKnown {
 		r.inventory.markSeen(key)
-		if !r.isNewer(rv, known) {
+		if r.relate(rv, known) == emitted {
 			return nil
 		}
 	}
 	obj := redact.Object{Identity: id, APIVersion: r.API.APIVersion(r.Scope.Group), Kind: r.API.Kind}
-	if err := r.emitFromSnapshot(ctx, key, obj, isKnown && !known.none()); err != nil {
+	if err := r.emitFromSnapshot(ctx, key, obj, isKnown && r.inventory.wasEmitted(key)); err != nil {
 		return err
 	}
 	r.remember(key, id, rv)
