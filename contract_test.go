@@ -79,6 +79,10 @@ func (g *podGenerator) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		g.others.ServeHTTP(w, r)
 		return
 	}
+	if r.URL.Query().Get("watch") == "" { // asked for once, since the first snapshot is empty
+		fmt.Fprintln(w, `{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"1"},"items":[]}`)
+		return
+	}
 	g.streams.Add(1)
 	defer g.streams.Done()
 	if r.URL.Query().Get("sendInitialEvents") == "true" { // there are no pods

@@ -64,6 +64,7 @@ func lossOf(s watchlist.Suspicion) *storedLoss {
 	return &storedLoss{
 		Reason: s.Gap.Reason, Doubt: s.Doubt, ResourceVersion: s.Gap.FromRV, Time: s.Gap.From,
 		Added: s.Gap.Added, Modified: s.Gap.Modified, Deleted: s.Gap.Deleted,
+		Name: s.Gap.Object.Name, Namespace: s.Gap.Object.Namespace,
 	}
 }
 

@@ -17,10 +17,9 @@ type lostHistory struct {
 	noted  bool // a Suspected change was emitted
 	ask    bool // the server may have the history after all: a watch will tell
 
+	object redact.Identity // that is to blame, if it is one and can be named
 	// widened: the objects that are not known may be new only to the scope.
 	widened bool
-
-	object redact.Identity // that is to blame, if it is one and can be named
 
 	added, modified, deleted int
 }

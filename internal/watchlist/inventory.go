@@ -105,6 +105,7 @@ type inventory struct {
 	oddVersions map[Key]string
 
 	contents map[Key]uint64 // hashes of the objects whose versions mean nothing, as they were emitted last
+
 	// The logical clusters of objects that name one, each name once.
 	clusters     map[Key]string
 	clusterNames map[string]string
@@ -193,8 +194,8 @@ func (inv *inventory) remove(key Key) {
 	delete(inv.entries, key)
 	delete(inv.oddUIDs, key)
 	delete(inv.oddVersions, key)
-	inv.forgetContent(key)
 	delete(inv.clusters, key)
+	inv.forgetContent(key)
 	if inv.names.remove(e.name) {
 		inv.compactNames()
 	}

@@ -29,6 +29,14 @@ type pendingObject struct {
 	object  *redact.Object // nil: no more is known than that there is one
 }
 
+// content is the object, or one without content where it is not known.
+func (p pendingObject) content() *redact.Object {
+	if p.object == nil {
+		return &redact.Object{}
+	}
+	return p.object
+}
+
 // add keeps the object, which may be nil, as long as there is room for it.
 func (p *pendingObjects) add(key Key, rv version, obj *redact.Object) {
 	if obj != nil && p.bytes <= maxPendingBytes {

@@ -12,10 +12,6 @@ import (
 const (
 	// quietSettle is how long the stream has to deliver what is on the way before the position moves.
 	quietSettle = 5 * time.Second
-	// maxUnverified is after how long without a comparison a quiet stream that ends is compared before the next one.
-	maxUnverified = 10 * time.Minute
-	// unverifiedInterval is the same where quiet streams are not compared beside.
-	unverifiedInterval = 5 * time.Minute
 	// aliveMemory is how soon after a quiet stream was cut the history has to be found expired for nothing to have been
 	// missed but in that moment.
 	aliveMemory = 5 * time.Second

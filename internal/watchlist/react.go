@@ -222,7 +222,8 @@ func (r *Reader) reactToCleanEnd(ctx context.Context, end ending) {
 	} else {
 		r.faults.shortEmptyStreams = 0
 	}
-	if end.frames == 0 && end.lived >= shortLife && r.Knowledge.lacksBookmarks() && r.isUnverified() {
+	if end.frames == 0 && end.lived >= shortLife && r.Knowledge.lacksBookmarks() &&
+		time.Since(r.schedule.lastSnapshot) >= unverifiedInterval && r.Now().Sub(r.verified.at) >= unverifiedInterval {
 		// Without bookmarks a watch that is set in the future cannot be told from a quiet one.
 		r.loseHistory(reasonUnverified, checked)
 	}
@@ -235,14 +236,6 @@ func (r *Reader) reactToCleanEnd(ctx context.Context, end ending) {
 	default:
 		r.wait(ctx, r.backoff.NextBackOff())
 	}
-}
-
-// isUnverified reports whether the last comparison lies so far back that a quiet stream proves nothing any more.
-func (r *Reader) isUnverified() bool {
-	if r.QuietInterval > 0 { // comparisons come beside the stream
-		return r.Now().Sub(r.verified.at) >= maxUnverified
-	}
-	return time.Since(r.schedule.lastSnapshot) >= unverifiedInterval
 }
 
 // isUsualEnd reports whether the server ends streams like this one in good order: after it has delivered something, or

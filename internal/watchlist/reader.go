@@ -89,6 +89,9 @@ const (
 	parkInterval        = 5 * time.Minute
 	servedCheckInterval = 30 * time.Second
 
+	// unverifiedInterval is how far apart comparisons are at least where watches without bookmarks end without a word.
+	unverifiedInterval = 5 * time.Minute
+
 	maxIncompleteSnapshots = 3
 	maxFailedLists         = 3
 	maxMarkersNoVersion    = 2

@@ -413,8 +413,8 @@ func (f *follower) settlePending(ctx context.Context, l *relist, missed *lostHis
 		switch {
 		case isGone && !gone.before(pending.version):
 			continue
-		case isKnown && f.isUnchanged(key, pending.object, pending.version, known):
-			if l.emitsSet && !pending.version.before(known) && pending.object != nil {
+		case isKnown && f.isUnchanged(key, pending.content(), pending.version, known):
+			if l.emitsSet && !pending.version.before(known) && pending.object != nil && pending.object.JSON != "" {
 				if err := f.emitRelisted(ctx, l, key, *pending.object); err != nil {
 					return false, err
 				}

@@ -101,7 +101,7 @@ func (r *Reader) emitOlder(ctx context.Context, pass *snapshotPass, at version) 
 		if err := r.emitFromSnapshot(ctx, key, *obj, true); err != nil {
 			return err
 		}
-		r.remember(key, obj.Identity, parseVersion(obj.ResourceVersion))
+		r.rememberObject(key, obj, parseVersion(obj.ResourceVersion))
 		pass.older.drop(key)
 	}
 	return nil

@@ -334,12 +334,12 @@ func (r *Reader) completeSnapshot(ctx context.Context, pass *snapshotPass, rv ve
 		clear(r.deletedAhead) // versions of another history
 	}
 	r.server.listNext, r.doubted = false, doubted{}
-	r.judgeWatches(pass)
 	if r.lost != nil && r.lost.differences() == 0 && rv == r.position.rv {
 		r.server.futile++
 	} else {
 		r.server.futile = 0
 	}
+	r.judgeWatches(pass)
 	r.initial, r.lost, r.server.historyReset = snapshotSet{}, nil, false
 	r.position = closedPosition(rv)
 	r.lastKnown = r.Now()

@@ -124,7 +124,7 @@ func (r *Reader) tooLargeInSnapshot(ctx context.Context, pass *snapshotPass, hea
 		}
 	}
 	obj := redact.Object{Identity: id, APIVersion: r.API.APIVersion(r.Scope.Group), Kind: r.API.Kind}
-	if err := r.emitFromSnapshot(ctx, key, obj, isKnown && !known.none()); err != nil {
+	if err := r.emitFromSnapshot(ctx, key, obj, isKnown && r.inventory.wasEmitted(key)); err != nil {
 		return err
 	}
 	r.remember(key, id, rv)
