@@ -153,6 +153,16 @@ var all = []*objects{
 	},
 }
 
+// objectsOf returns the objects of a resource by its full name.
+func objectsOf(name string) *objects {
+	for _, o := range all {
+		if o.resource.GroupResource().String() == name {
+			return o
+		}
+	}
+	panic("nobody writes " + name)
+}
+
 func (o *objects) name(slot int) string { return fmt.Sprintf("%s-%d", strings.ToLower(o.kind), slot) }
 
 // groups is how many groups there are of objects that are deleted at once.

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/time/rate"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 
@@ -140,6 +141,9 @@ func (w *Writer) operateQuietly(ctx context.Context, random *rand.Rand) {
 			still := o.object(0, random)
 			still.SetName(fmt.Sprintf("%s-%x", still.GetName(), random.Uint64()))
 			still.SetNamespace(o.quiet)
+			if err := unstructured.SetNestedField(still.Object, o.quiet, "involvedObject", "namespace"); err != nil {
+				panic(err) // it has such a field
+			}
 			w.do(ctx, "create", func(ctx context.Context) error {
 				_, err := o.in(w.client, o.quiet).Create(ctx, still, metav1.CreateOptions{})
 				return err

@@ -4,6 +4,7 @@ import (
 	"encoding/pem"
 	"errors"
 	"io"
+	"log"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -53,7 +54,9 @@ func StartFront(t testing.TB, c *Cluster) *Front {
 		t.Fatal(err)
 	}
 	f := &Front{cut: make(chan struct{}), late: map[string]time.Duration{}, counted: map[string]int{}}
+	silent := log.New(io.Discard, "", 0) // what it would log is what it is made to do
 	proxy := &httputil.ReverseProxy{
+		ErrorLog:       silent,
 		Rewrite:        func(r *httputil.ProxyRequest) { r.SetURL(upstream) },
 		Transport:      transport,
 		FlushInterval:  -1,
@@ -78,7 +81,7 @@ func StartFront(t testing.TB, c *Cluster) *Front {
 		_, _ = io.WriteString(w, page.Body) // whether or not the client is still there
 	}))
 	f.server.EnableHTTP2 = true
-	f.server.Config.ErrorLog = nil
+	f.server.Config.ErrorLog = silent
 	f.server.StartTLS()
 	t.Cleanup(func() {
 		f.server.CloseClientConnections()
