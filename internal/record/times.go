@@ -25,7 +25,7 @@ func setTimes(record plog.LogRecord, c *watchlist.Change) {
 // and ours may differ.
 func happened(c *watchlist.Change) time.Time {
 	at := told(c)
-	if at.IsZero() || !c.ReadAt.IsZero() && at.After(c.ReadAt) {
+	if !isUsable(at) || !c.ReadAt.IsZero() && at.After(c.ReadAt) {
 		return c.ReadAt
 	}
 	return at
@@ -36,7 +36,7 @@ func told(c *watchlist.Change) time.Time {
 	switch {
 	case c.Type == watchlist.Gap && c.Gap != nil:
 		return c.Gap.To
-	case scope.IsEvents(c.Scope.GroupResource) && !times.Observed.IsZero():
+	case scope.IsEvents(c.Scope.GroupResource) && isUsable(times.Observed):
 		// Of every change of an Event, also its expiry: it tells of this moment.
 		return times.Observed
 	}
@@ -62,6 +62,9 @@ func told(c *watchlist.Change) time.Time {
 	}
 	return time.Time{}
 }
+
+// isUsable reports whether a record can carry the time: OTLP counts nanoseconds since 1970, without a sign.
+func isUsable(at time.Time) bool { return at.Unix() > 0 }
 
 func latest(times ...time.Time) time.Time {
 	var last time.Time

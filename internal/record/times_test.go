@@ -43,6 +43,9 @@ func TestTimestamp(t *testing.T) {
 		{"event, deleted", events2, watchlist.Deleted, redact.Times{Created: created, Observed: updated}, updated},
 		{"event that says nothing of when", events, watchlist.Added, redact.Times{Created: created}, created},
 		{"event, observed by a clock ahead of ours", events, watchlist.Added, redact.Times{Observed: future}, read},
+		{"event observed before 1970", events, watchlist.Added, redact.Times{Created: created, Observed: time.Unix(-1, 0)}, created},
+		{"event of the year 1", events, watchlist.Modified, redact.Times{Created: time.Time{}.Add(time.Hour), Observed: time.Time{}.Add(time.Hour)}, read},
+		{"created before 1970", pods, watchlist.Added, redact.Times{Created: time.Date(1969, 7, 20, 0, 0, 0, 0, time.UTC)}, read},
 		{"what observes is no event elsewhere", pods, watchlist.Added, redact.Times{Created: created, Observed: updated}, created},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -31,16 +31,32 @@ func (r *Reader) restore(ctx context.Context) {
 		return
 	}
 	r.lastKnown = progress.Time
-	r.verified = verification{r.position.rv, progress.Time}
-	r.scheduleRelist(r.RelistInterval)
+	r.verified = verification{parseVersion(progress.VerifiedRV), progress.VerifiedAt}
+	if progress.Lost != nil {
+		r.restoreLoss(progress.Lost)
+	}
+	r.scheduleRelistSince(r.verified.at)
 	r.scheduleRotate()
 }
 
-// advanced tells whoever keeps checkpoints that everything up to a version has been told. It is emitted
-// like a record, so that it takes effect after all that was emitted before it was accepted.
+// advanced lets whoever keeps checkpoints know that everything up to a version has been emitted. It is emitted like a
+// record, so that it takes effect after all that was emitted before it was accepted.
 func (r *Reader) advanced(ctx context.Context, rv version, timeout time.Duration) error {
 	if r.Restore == nil {
 		return nil
 	}
-	return r.emit(ctx, Change{Type: Advanced, Object: redact.Object{Identity: redact.Identity{ResourceVersion: rv.String()}}}, timeout)
+	return r.emit(ctx, Change{Type: Advanced, Object: atVersion(rv)}, timeout)
+}
+
+// verifiedAt lets whoever keeps checkpoints know that everything was compared with a snapshot at a version.
+func (r *Reader) verifiedAt(ctx context.Context, rv version) error {
+	if r.Restore == nil {
+		return nil
+	}
+	return r.emit(ctx, Change{Type: Verified, Verifies: true, Object: atVersion(rv)}, snapshotEmitTimeout)
+}
+
+// atVersion is the object of a change that is about nothing but a version.
+func atVersion(rv version) redact.Object {
+	return redact.Object{Identity: redact.Identity{ResourceVersion: rv.String()}}
 }

@@ -3,6 +3,7 @@ package watchlist
 import (
 	"context"
 	"errors"
+	"math/rand/v2"
 	"time"
 )
 
@@ -100,11 +101,14 @@ func (f *follower) abandonRelist() {
 func (f *follower) readLive(ctx context.Context) error {
 	before := f.live.frames
 	for line, ok := f.live.next(); ok; line, ok = f.live.next() {
-		if err := f.liveFrame(ctx, line, f.deletedLive); err != nil {
+		if err := f.liveFrame(ctx, f.live, line, f.deletedLive); err != nil {
 			return err
 		}
 	}
 	if f.live.frames > before {
+		if f.lost != nil {
+			return errRelistDue // what an earlier process has begun to make up for is still to be compared
+		}
 		f.silence.Reset(f.silenceLimit(f.live))
 	}
 	return nil
@@ -133,6 +137,25 @@ func (r *Reader) scheduleRelist(in time.Duration) {
 	if r.RelistInterval > 0 {
 		r.schedule.relist = time.Now().Add(spread(min(in, r.RelistInterval)))
 	}
+}
+
+// overdueRelistSpread bounds how long a relist that is overdue after a restart may wait.
+const overdueRelistSpread = time.Minute
+
+// scheduleRelistSince schedules the relist that follows a comparison at that time, which may have been one of an earlier
+// process: else restarts that are more frequent than relists would leave none.
+func (r *Reader) scheduleRelistSince(compared time.Time) {
+	left := r.RelistInterval
+	if !compared.IsZero() {
+		left -= max(0, r.Now().Sub(compared))
+	} else {
+		left = 0
+	}
+	if r.RelistInterval > 0 && left <= overdueRelistSpread {
+		r.schedule.relist = time.Now().Add(rand.N(min(overdueRelistSpread, r.RelistInterval)))
+		return
+	}
+	r.scheduleRelist(left)
 }
 
 func (r *Reader) scheduleRotate() {

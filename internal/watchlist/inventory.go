@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"sort"
+	"strings"
 
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/redact"
 )
@@ -145,7 +146,7 @@ func (inv *inventory) put(key Key, id redact.Identity, rv version) {
 		e.pass = inv.pass
 		e.name = inv.names.add(id.Namespace, id.Name)
 		if !parseUUID(id.UID, new(Key)) {
-			inv.oddUIDs[key] = id.UID
+			inv.oddUIDs[key] = strings.Clone(id.UID)
 		}
 	}
 	if rv.text != "" {
@@ -268,7 +269,7 @@ func (a *nameArena) add(namespace, name string) nameRef {
 			a.namespaceIndex = make(map[string]uint64)
 		}
 		index = uint64(len(a.namespaces))
-		namespace = string([]byte(namespace)) // must not keep the object alive that it was cut from
+		namespace = strings.Clone(namespace) // must not keep the object alive that it was cut from
 		a.namespaces = append(a.namespaces, namespace)
 		a.namespaceIndex[namespace] = index
 	}

@@ -2,6 +2,7 @@ package watchlist
 
 import (
 	"strconv"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 )
@@ -20,8 +21,11 @@ func parseVersion(rv string) version {
 	if n, err := strconv.ParseUint(rv, 10, 64); err == nil && rv[0] != '0' && rv[0] != '+' {
 		return version{number: n}
 	}
-	return version{text: rv}
+	return version{text: strings.Clone(rv)} // it outlives the object that it was cut from
 }
+
+// VersionBefore reports whether a is known to be an earlier resourceVersion than b.
+func VersionBefore(a, b string) bool { return parseVersion(a).before(parseVersion(b)) }
 
 func (v version) none() bool { return v == version{} }
 
@@ -117,6 +121,7 @@ func (p *position) hasPassed(rv version) bool {
 func (p *position) advance(rv version, key Key) {
 	switch {
 	case rv.none() || rv.before(p.rv):
+	case rv == p.rv && p.closed:
 	case rv == p.rv:
 		p.at = append(p.at, key)
 	default:

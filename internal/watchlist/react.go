@@ -41,7 +41,7 @@ func (r *Reader) react(ctx context.Context, end ending) {
 
 	case isExpired(err) && !end.snapshot:
 		// An API server that restarts, or a CRD that is edited, forgets its history; nothing is wrong.
-		r.loseHistory("expired", certain)
+		r.loseHistory(reasonExpired, certain)
 		if time.Since(r.schedule.lastSnapshot) < steadyLife && end.lived < steadyLife {
 			r.wait(ctx, r.backoff.NextBackOff())
 		}
@@ -66,6 +66,10 @@ func (r *Reader) react(ctx context.Context, end ending) {
 		if r.Knowledge.notWatchable() {
 			r.Logger.Warn("server does not let resource be watched, listing it at intervals instead", r.fields(err)...)
 		}
+		return
+
+	case isBadRequest(err) && !end.snapshot, isInvalid(err) && !end.snapshot:
+		r.reactToRefusedVersion(ctx, err)
 		return
 
 	case isRefused(err), isInvalid(err), isWatchUnsupported(err):
@@ -107,6 +111,17 @@ func (r *Reader) react(ctx context.Context, end ending) {
 		r.server.freshNext = r.server.freshNext || statusCode(err) >= http.StatusInternalServerError
 	}
 	r.wait(ctx, max(r.backoff.NextBackOff(), retryAfter(err)))
+}
+
+// reactToRefusedVersion: the server refuses a watch from the position. If a second try fares no better, the version
+// means nothing to it, as when another server has taken its place.
+func (r *Reader) reactToRefusedVersion(ctx context.Context, err error) {
+	if r.faults.refusedVersions++; r.faults.refusedVersions >= maxRefusedVersions {
+		r.faults.refusedVersions = 0
+		r.resetHistory(err)
+		return
+	}
+	r.wait(ctx, r.backoff.NextBackOff())
 }
 
 // reactToCleanEnd: time was up, the server goes down, or it found this watcher too slow.
@@ -158,13 +173,7 @@ func (r *Reader) awaitHistory(ctx context.Context, err error) {
 	}
 	r.loseHistory("silent", suspected)
 	if time.Since(r.server.behindSince) >= lagTimeout {
-		r.server.behindSince = time.Time{}
-		r.server.historyReset = true
-		if r.lost != nil {
-			r.lost.reason, r.lost.doubt = "history_reset", certain
-		}
-		r.Logger.Warn("server's history was set back, comparing everything with a fresh snapshot",
-			r.fields(err)...)
+		r.resetHistory(err)
 		return
 	}
 	r.server.freshNext = true // perhaps it leads to an API server that is not behind

@@ -88,6 +88,7 @@ const (
 	maxShortEmptyStreams   = 3
 	maxUnexpectedErrors    = 3
 	maxFailedRelists       = 3
+	maxRefusedVersions     = 2
 )
 
 // Reader reads one scope. Its state is the position: everything up to it has been emitted. All of it belongs to the
@@ -139,6 +140,7 @@ type faults struct {
 	badFrames           int // at the position badFramesAt
 	badFramesAt         version
 	failedRelists       int
+	refusedVersions     int // watches from the position that were refused
 }
 
 // schedule is when what happens at intervals happens next; zero is never.
@@ -206,7 +208,7 @@ type ending struct {
 // or the history since then is lost, and after it, or else at once, the changes from the position on.
 func (r *Reader) readOnce(ctx context.Context) ending {
 	var s *stream
-	if r.position.none() || r.lost != nil {
+	if r.position.none() || r.lost != nil && !r.lost.ask {
 		began := time.Now()
 		var err error
 		if s, err = r.takeSnapshot(ctx); err != nil {
@@ -218,9 +220,14 @@ func (r *Reader) readOnce(ctx context.Context) ending {
 		}
 	}
 	if r.Knowledge.polls() {
+		if s != nil {
+			s.close()
+		}
 		return r.waitForPoll(ctx)
 	}
-	if s == nil {
+	if s != nil {
+		s.reach(r.position.rv)
+	} else {
 		s = openStream(ctx, r.Opener, r.resumeRequest())
 		r.Observer.StreamOpened("resume")
 	}
@@ -283,9 +290,7 @@ func (r *Reader) waitForPoll(ctx context.Context) ending {
 // emit hands a change over. When there is no room it waits for at most timeout, since the stream should
 // not be kept waiting for longer, and gives up with errQueueFull.
 func (r *Reader) emit(ctx context.Context, c Change, timeout time.Duration) error {
-	c.Scope = &r.Scope
-	c.ReadAt = r.Now()
-	if r.Emitter.Offer(c) {
+	if r.offer(c) {
 		return nil
 	}
 	wait, cancel := context.WithTimeout(ctx, timeout)
@@ -297,10 +302,17 @@ func (r *Reader) emit(ctx context.Context, c Change, timeout time.Duration) erro
 			}
 			return errQueueFull
 		}
-		if r.Emitter.Offer(c) {
+		if r.offer(c) {
 			return nil
 		}
 	}
+}
+
+// offer hands a change over if there is room for it.
+func (r *Reader) offer(c Change) bool {
+	c.Scope = &r.Scope
+	c.ReadAt = r.Now()
+	return r.Emitter.Offer(c)
 }
 
 // remember notes that a version of an object has been emitted.

@@ -195,7 +195,7 @@ func (f *follower) relistObject(ctx context.Context, l *relist, fr frame) error 
 		return nil
 	}
 	if l.pendingBytes += len(obj.JSON); l.pendingBytes > maxPendingBytes {
-		obj = redact.Object{Identity: obj.Identity}
+		obj = redact.Object{Identity: obj.Identity.Clone()}
 	}
 	l.pending[key] = obj
 	return nil
@@ -222,54 +222,96 @@ func (f *follower) emitRelisted(ctx context.Context, l *relist, key Key, obj red
 	return err
 }
 
-// finishRelist tells what the live stream, now past the snapshot, has not delivered, and goes on with a fresh
-// stream.
+// finishRelist emits what the live stream, now past the snapshot, has not delivered, and goes on with a fresh stream.
+// If it has to stop half way, what it has emitted stays to be accounted for.
 func (f *follower) finishRelist(ctx context.Context) error {
 	l := f.successor.relist
-	missed := lostHistory{reason: "missed_by_watch", from: f.verified.version, since: f.verified.at}
-	settled, err := f.settlePending(ctx, l, &missed)
+	missed := &lostHistory{reason: "missed_by_watch", from: f.verified.version, since: f.verified.at}
+	next, err := f.settleRelist(ctx, l, missed)
 	if err != nil {
+		if missed.differences() > 0 {
+			f.lost = missed
+		}
 		return err
+	}
+	return next(ctx)
+}
+
+// settleRelist emits the differences and returns what to do next.
+func (f *follower) settleRelist(ctx context.Context, l *relist, missed *lostHistory) (next func(context.Context) error, err error) {
+	settled, err := f.settlePending(ctx, l, missed)
+	if err != nil {
+		return nil, err
 	}
 	if l.metadataOnly && (!settled || l.unidentified) {
-		return f.relistForObjects(ctx)
+		return f.relistForObjects, nil
 	}
 	if !settled {
-		f.lost = &missed
-		return errRelistDue
+		f.lost = missed
+		return nil, errRelistDue
 	}
 	if !l.unidentified {
-		for _, key := range f.inventory.unseen() {
-			if known, _ := f.inventory.get(key); !known.none() && !l.endVersion.atLeast(known) {
-				continue // younger than the snapshot
-			}
-			if err := f.emitInferredDeletion(ctx, key, l.endVersion, snapshotEmitTimeout); err != nil {
-				return err
-			}
-			if !f.position.hasPassed(l.endVersion) {
-				f.deletedAhead[key] = l.endVersion
-			}
-			missed.count(Deleted)
+		if err := f.settleAbsent(ctx, l, missed); err != nil {
+			return nil, err
 		}
 	}
-	if err := missed.tell(ctx, f.Reader, l.endVersion); err != nil {
-		return err
-	}
-	if f.EmitSnapshots {
-		if err := l.set.end(ctx, f.Reader, l.endVersion); err != nil {
-			return err
-		}
+	if err := f.emitRelistEnd(ctx, l, missed); err != nil {
+		return nil, err
 	}
 	f.Observer.RelistEnded("complete")
 	f.verified = verification{l.endVersion, f.Now()}
 	f.schedule.relistObjects, f.faults.failedRelists = false, 0
 	f.scheduleRelist(f.RelistInterval)
 	f.armRelist()
+	return f.replaceLive, nil
+}
+
+// settleAbsent emits the deletions of the objects that the snapshot lacks.
+func (f *follower) settleAbsent(ctx context.Context, l *relist, missed *lostHistory) error {
+	for _, key := range f.inventory.unseen() {
+		if known, _ := f.inventory.get(key); !known.none() && !l.endVersion.atLeast(known) {
+			continue // younger than the snapshot
+		}
+		if err := missed.note(ctx, f.Reader); err != nil {
+			return err
+		}
+		if err := f.emitInferredDeletion(ctx, key, l.endVersion, snapshotEmitTimeout); err != nil {
+			return err
+		}
+		if !f.position.hasPassed(l.endVersion) {
+			f.deletedAhead[key] = l.endVersion
+		}
+		missed.count(Deleted)
+	}
+	return nil
+}
+
+// emitRelistEnd emits what follows the last difference.
+func (f *follower) emitRelistEnd(ctx context.Context, l *relist, missed *lostHistory) error {
+	if f.EmitSnapshots {
+		if err := f.emit(ctx, l.set.endChange(f.Reader, l.endVersion), snapshotEmitTimeout); err != nil {
+			return err
+		}
+	}
+	if !missed.isGap(l.endVersion) {
+		return f.verifiedAt(ctx, l.endVersion)
+	}
+	if err := f.emit(ctx, missed.gap(f.Reader, l.endVersion), snapshotEmitTimeout); err != nil {
+		return err
+	}
+	f.Observer.GapRecorded(missed.reason)
+	return nil
+}
+
+// replaceLive goes on with a fresh stream after a relist.
+func (f *follower) replaceLive(ctx context.Context) error {
+	l := f.successor.relist
 	if l.endsAtMarker() || !f.position.hasPassed(l.endVersion) {
 		// From the position on, and not from the snapshot: what lies between may still be had.
 		f.dropSuccessor()
 		f.beginRotate(ctx)
 	} else {
+		l.stream.reach(l.endVersion)
 		f.promoteSuccessor()
 	}
 	return f.readLive(ctx)
@@ -314,6 +356,9 @@ func (f *follower) settlePending(ctx context.Context, l *relist, missed *lostHis
 		case obj.JSON == "" && (l.metadataOnly || l.pendingBytes > maxPendingBytes):
 			settled = false
 			continue
+		}
+		if err := missed.note(ctx, f.Reader); err != nil {
+			return false, err
 		}
 		c := Change{Type: Added, Origin: Recovered, Object: obj, Key: key}
 		if isKnown && !known.none() {

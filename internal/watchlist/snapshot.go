@@ -26,6 +26,9 @@ func (r *Reader) takeSnapshot(ctx context.Context) (*stream, error) {
 	}
 	defer func() { <-r.SnapshotSlots }()
 
+	if err := r.lost.note(ctx, r); err != nil {
+		return nil, err
+	}
 	r.inventory.beginPass()
 	s := r.openSnapshot(ctx, r.snapshotRequest())
 	err := r.readSnapshot(ctx, s)
@@ -262,10 +265,7 @@ func (r *Reader) completeSnapshot(ctx context.Context, pass *snapshotPass, rv ve
 			}
 		}
 	}
-	if err := r.tellComplete(ctx, rv); err != nil {
-		return err
-	}
-	if err := r.advanced(ctx, rv, snapshotEmitTimeout); err != nil {
+	if err := r.emitComplete(ctx, rv); err != nil {
 		return err
 	}
 	if r.server.historyReset {
@@ -283,20 +283,29 @@ func (r *Reader) completeSnapshot(ctx context.Context, pass *snapshotPass, rv ve
 	return nil
 }
 
-// tellComplete emits what follows the last change of a snapshot.
-func (r *Reader) tellComplete(ctx context.Context, rv version) error {
+// emitComplete emits the one change that ends a snapshot. With it the position moves, also that of a checkpoint, so that
+// it is not emitted again whatever happens next.
+func (r *Reader) emitComplete(ctx context.Context, rv version) error {
+	var c Change
 	switch {
-	case r.position.none() && r.SkipInitial:
-		return nil
-	case r.position.none():
+	case r.position.none() && !r.SkipInitial:
 		if err := r.initial.begin(ctx, r); err != nil {
 			return err
 		}
-		return r.initial.end(ctx, r, rv)
-	case r.lost != nil:
-		return r.lost.tell(ctx, r, rv)
+		c = r.initial.endChange(r, rv)
+	case r.lost != nil && r.lost.isGap(rv):
+		c = r.lost.gap(r, rv)
+	case r.Restore == nil:
+		return nil
+	default:
+		c = Change{Type: Advanced, Object: atVersion(rv)}
 	}
-	return nil
+	c.Closes, c.Verifies, c.Rewinds = true, true, r.server.historyReset
+	err := r.emit(ctx, c, snapshotEmitTimeout)
+	if err == nil && c.Type == Gap {
+		r.Observer.GapRecorded(c.Gap.Reason)
+	}
+	return err
 }
 
 // known lets whoever keeps checkpoints know of an object that is not told of.
@@ -348,9 +357,10 @@ func (set *snapshotSet) begin(ctx context.Context, r *Reader) error {
 	return nil
 }
 
-func (set *snapshotSet) end(ctx context.Context, r *Reader, rv version) error {
-	info := &SnapshotInfo{Epoch: set.epoch, ResourceVersion: rv.String(), Objects: set.objects}
-	return r.emit(ctx, Change{Type: SnapshotEnd, Origin: r.setOrigin(), Snapshot: info}, snapshotEmitTimeout)
+func (set *snapshotSet) endChange(r *Reader, rv version) Change {
+	return Change{Type: SnapshotEnd, Origin: r.setOrigin(), Snapshot: &SnapshotInfo{
+		Epoch: set.epoch, ResourceVersion: rv.String(), Objects: set.objects,
+	}}
 }
 
 func (r *Reader) setOrigin() Origin {

@@ -78,6 +78,7 @@ type stream struct {
 	current []byte // frames not yet taken
 	buffer  []byte // whose memory current is in
 	frames  int    // taken so far
+	reached version // how far it has come: where it began, or the latest version that it has delivered
 }
 
 // chunk is what the reading goroutine hands over: first that the response has begun, then whole frames,
@@ -96,6 +97,9 @@ func openStream(ctx context.Context, opener Opener, req Request) *stream {
 		done:   make(chan struct{}),
 		chunks: make(chan chunk),
 		free:   make(chan []byte, 2),
+	}
+	if !req.List && !req.SendInitialEvents {
+		s.reached = parseVersion(req.ResourceVersion)
 	}
 	for range cap(s.free) {
 		s.free <- nil // made at first use
@@ -209,6 +213,21 @@ func (s *stream) next() (line []byte, ok bool) {
 		s.buffer = nil
 	}
 	return nil, false
+}
+
+// reach notes a version that the stream has delivered.
+func (s *stream) reach(rv version) {
+	if !rv.none() && !rv.before(s.reached) {
+		s.reached = rv
+	}
+}
+
+// laterOf returns the later of a version and how far the stream has come: some servers send deletions with an old version.
+func (s *stream) laterOf(rv version) version {
+	if rv.before(s.reached) {
+		return s.reached
+	}
+	return rv
 }
 
 // drained says that every frame received so far has been taken.
