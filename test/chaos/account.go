@@ -50,6 +50,18 @@ func (r *run) grantClusterUID() {
 	r.clusterUID = true
 }
 
+// knownUID is the UID of the cluster as far as the collector may know it.
+func (r *run) knownUID() string {
+	if !r.clusterUID {
+		return ""
+	}
+	system, err := r.cluster.Client.CoreV1().Namespaces().Get(r.t.Context(), metav1.NamespaceSystem, metav1.GetOptions{})
+	if err != nil {
+		r.t.Fatalf("cannot ask for the UID of the cluster: %v", err)
+	}
+	return string(system.UID)
+}
+
 // grant gives the collector rights. They may have been granted before.
 func (r *run) grant(name string, rules ...rbacv1.PolicyRule) {
 	t, rbac := r.t, r.cluster.Client.RbacV1()

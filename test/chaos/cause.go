@@ -154,7 +154,7 @@ func (e Evidence) justifiedExpiry(g Gap) Kind {
 		}
 		return c.Kind
 	}
-	if g.ToTime.Sub(g.FromTime) >= windowOfCache {
+	if !g.FromTime.IsZero() && g.ToTime.Sub(g.FromTime) >= windowOfCache {
 		return blinded
 	}
 	return Nothing

@@ -92,8 +92,8 @@ type Result struct {
 }
 
 // Run runs one seed: faults for the duration, then the proof. The result is of what was done, also if the test fails.
-func Run(t *testing.T, seed uint64, duration time.Duration, result *Result) {
-	settings, faults := Draw(seed, duration)
+func Run(t *testing.T, seed uint64, duration time.Duration, result *Result, only ...Kind) {
+	settings, faults := Draw(seed, duration, only...)
 	*result = Result{Seed: seed, Done: map[string]int{}}
 	r := &run{
 		t: t, seed: seed, settings: settings, began: time.Now(), result: result,
@@ -356,19 +356,25 @@ func (r *run) define(versions []any) {
 func (r *run) settle() {
 	t, over := r.t, time.Now()
 	defer r.tellHistory()
-	r.awaitQuiet("everything to be told")
+	before, quiet := r.awaitQuiet("everything to be told")
 	r.result.Quiet = time.Since(over)
-	r.say("all is told %s after the faults", r.result.Quiet.Round(time.Second))
-	r.awaitRelists() // every reader is well again
-	r.awaitQuiet("what was changed meanwhile to be told")
-	_, quiet := r.sink.Stored()
-	r.awaitRelists()
-	before := r.awaitQuiet("what was changed at last to be told")
-
+	told := 0 // records when everything was told
+	if quiet {
+		r.say("all is told %s after the faults", r.result.Quiet.Round(time.Second))
+		r.awaitRelists() // every reader is well again
+		r.awaitQuiet("what was changed meanwhile to be told")
+		_, told = r.sink.Stored()
+		r.awaitRelists()
+		before, quiet = r.awaitQuiet("what was changed at last to be told")
+	}
 	r.stopCollector()
 	r.say("the collector has ended, looking at the evidence")
 	r.result.Verdict = r.judge(before, r.list())
-	for _, finding := range append(r.result.Verdict.Findings(), r.foundAfter(quiet)...) {
+	findings := r.result.Verdict.Findings()
+	if quiet {
+		findings = append(findings, r.foundAfter(told)...)
+	}
+	for _, finding := range findings {
 		t.Errorf("seed %d: %s", r.seed, finding)
 	}
 	if found := r.inventoryDifferences(before); len(found) > 0 {
@@ -389,7 +395,7 @@ func (r *run) inventoryDifferences(before map[schema.GroupVersionResource]harnes
 	for _, o := range all {
 		scopes = append(scopes, r.wording.scopes(o)...)
 	}
-	stored := r.cluster.StoredScopes(r.t, r.storage, scopes...)
+	stored := r.cluster.StoredScopes(r.t, r.storage, r.knownUID(), scopes...)
 	var found []string
 	for _, o := range all {
 		state := fold.State{}
@@ -455,30 +461,34 @@ func (r *run) list() map[schema.GroupVersionResource]harness.Listing {
 }
 
 // awaitQuiet waits until who applies the records believes what the API server holds, of every resource, and returns that.
-func (r *run) awaitQuiet(what string) map[schema.GroupVersionResource]harness.Listing {
+// It reports whether that came to pass.
+func (r *run) awaitQuiet(what string) (map[schema.GroupVersionResource]harness.Listing, bool) {
 	r.t.Helper()
-	var listed map[schema.GroupVersionResource]harness.Listing
-	told, differ := time.Now(), false
-	harness.Poll(r.t, quietPatience, what, func() string {
+	began, told, differ := time.Now(), time.Now(), false
+	for {
 		r.check()
-		if time.Since(told) > progressEvery {
-			told = time.Now()
-			r.say("waiting for %s", what)
-		}
 		if differ { // not to list again and again what cannot have changed
 			r.sink.AwaitStored(r.t.Context(), time.Second)
 		}
-		listed = map[schema.GroupVersionResource]harness.Listing{}
+		listed := map[schema.GroupVersionResource]harness.Listing{}
+		var found []string
 		for _, o := range all {
 			listed[o.resource] = r.cluster.List(r.t, o.served())
-			if found := r.sink.Differences(harness.Name(o.resource), listed[o.resource].State); len(found) > 0 {
-				differ = true
-				return fmt.Sprintf("%d differences, among them %q", len(found), found[:min(len(found), 3)])
-			}
+			found = append(found, r.sink.Differences(harness.Name(o.resource), listed[o.resource].State)...)
 		}
-		return ""
-	})
-	return listed
+		if differ = len(found) > 0; !differ {
+			return listed, true
+		}
+		still := fmt.Sprintf("%d differences, among them %q", len(found), found[:min(len(found), 3)])
+		if time.Since(began) > quietPatience {
+			r.t.Errorf("seed %d: waited %s in vain for %s: %s", r.seed, quietPatience, what, still)
+			return listed, false
+		}
+		if time.Since(told) > progressEvery {
+			told = time.Now()
+			r.say("waiting for %s: %s", what, still)
+		}
+	}
 }
 
 // awaitRelists waits until a relist of every resource is complete that began after everything was told. A relist waits

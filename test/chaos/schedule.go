@@ -3,6 +3,7 @@ package chaos
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 )
 
@@ -98,12 +99,14 @@ func (s Settings) String() string {
 		s.RelistInterval, s.RotateInterval, s.Body, s.QueueBytes, s.BatchRecords)
 }
 
-// weights of the faults; how long each lasts at least and at most, in seconds.
-var weights = []struct {
+type weighted struct {
 	kind        Kind
 	weight      int
 	least, most float64
-}{
+}
+
+// weights of the faults; how long each lasts at least and at most, in seconds.
+var weights = []weighted{
 	{CollectorKilled, 12, 0, 4},
 	{CollectorRestarted, 3, 0, 2},
 	{CollectorKilledOften, 3, 0, 0},
@@ -137,6 +140,11 @@ var weights = []struct {
 	{PoisonRecord, 3, 10, 60},
 	{Compacted, 5, 0, 0},
 	{DefinitionEdit, 4, 0, 0},
+}
+
+// known reports whether there is such a kind, as an entry of its own.
+func known(k Kind) bool {
+	return slices.ContainsFunc(weights, func(w weighted) bool { return w.kind == k }) || k == KilledMeantime
 }
 
 // beside reports whether a fault of this kind goes on beside the faults that follow.
@@ -178,8 +186,10 @@ const (
 	shortestRun = 90 * time.Second
 )
 
-// Draw computes the schedule and the settings of a seed. The same seed and duration always give the same.
-func Draw(seed uint64, duration time.Duration) (Settings, []Fault) {
+// Draw computes the schedule and the settings of a seed. The same seed and duration always give the same. If kinds are
+// given there are no others.
+func Draw(seed uint64, duration time.Duration, only ...Kind) (Settings, []Fault) {
+	wanted := func(k Kind) bool { return len(only) == 0 || slices.Contains(only, k) }
 	random := rand.New(rand.NewPCG(seed, 0xC4A05))
 	between := func(least, most float64) time.Duration {
 		return time.Duration((least+random.Float64()*(most-least))*10) * (time.Second / 10)
@@ -193,7 +203,9 @@ func Draw(seed uint64, duration time.Duration) (Settings, []Fault) {
 	}
 	total := 0
 	for _, w := range weights {
-		total += w.weight
+		if wanted(w.kind) {
+			total += w.weight
+		}
 	}
 	short := duration < longRun
 	var faults []Fault
@@ -203,11 +215,16 @@ func Draw(seed uint64, duration time.Duration) (Settings, []Fault) {
 		if len(deck) > 0 {
 			i, deck = deck[0], deck[1:]
 		} else {
-			for n := random.IntN(total); n >= weights[i].weight; i++ {
-				n -= weights[i].weight
+			for n := random.IntN(total); !wanted(weights[i].kind) || n >= weights[i].weight; i++ {
+				if wanted(weights[i].kind) {
+					n -= weights[i].weight
+				}
 			}
 		}
 		w := weights[i]
+		if !wanted(w.kind) {
+			continue
+		}
 		most := w.most
 		if short && !w.kind.beside() {
 			most = min(most, duration.Seconds()/25)
@@ -223,7 +240,7 @@ func Draw(seed uint64, duration time.Duration) (Settings, []Fault) {
 		}
 		// Drawn in any case, so that one fault's kind does not move all that follow.
 		also := []Kind{Nothing, Nothing, Compacted, KilledMeantime, KilledMeantime, DefinitionEdit}[random.IntN(6)]
-		if f.Hold > 0 && w.kind.allows(also) {
+		if f.Hold > 0 && w.kind.allows(also) && wanted(also) {
 			f.Also = also
 		}
 		faults = append(faults, f)

@@ -33,7 +33,11 @@ func (c *Cluster) StoredInventories(t testing.TB, folder string, resources ...sc
 	for _, resource := range resources {
 		scopes = append(scopes, scope.New(resource.GroupResource(), "", "", ""))
 	}
-	stored := c.StoredScopes(t, folder, scopes...)
+	system, err := c.Client.CoreV1().Namespaces().Get(t.Context(), metav1.NamespaceSystem, metav1.GetOptions{})
+	if err != nil {
+		t.Fatalf("cannot ask for the UID of the cluster: %v", err)
+	}
+	stored := c.StoredScopes(t, folder, string(system.UID), scopes...)
 	inventories := map[schema.GroupVersionResource]Inventory{}
 	for i, resource := range resources {
 		inventories[resource] = stored[scopes[i]]
@@ -41,19 +45,16 @@ func (c *Cluster) StoredInventories(t testing.TB, folder string, resources ...sc
 	return inventories
 }
 
-// StoredScopes does the same for readers of any scopes.
-func (c *Cluster) StoredScopes(t testing.TB, folder string, scopes ...scope.Scope) map[scope.Scope]Inventory {
+// StoredScopes does the same for readers of any scopes, in a process that knew the UID of the cluster, or that did not if
+// it is "".
+func (c *Cluster) StoredScopes(t testing.TB, folder, clusterUID string, scopes ...scope.Scope) map[scope.Scope]Inventory {
 	t.Helper()
 	extension, closeIt := OpenFileStorage(t, folder)
 	defer closeIt()
-	system, err := c.Client.CoreV1().Namespaces().Get(t.Context(), metav1.NamespaceSystem, metav1.GetOptions{})
-	if err != nil {
-		t.Fatalf("cannot ask for the UID of the cluster: %v", err)
-	}
 	keeper := checkpoint.NewKeeper(checkpoint.Options{
 		Extension:  extension,
 		Receiver:   component.MustNewID("k8s_watchlist"),
-		ClusterUID: func() string { return string(system.UID) },
+		ClusterUID: func() string { return clusterUID },
 		Report:     func(string, error) {}, // Restore returns what matters
 		Logger:     zap.NewNop(),
 	})
@@ -66,6 +67,7 @@ func (c *Cluster) StoredScopes(t testing.TB, folder string, scopes ...scope.Scop
 	inventories := map[scope.Scope]Inventory{}
 	for _, of := range scopes {
 		inventory := Inventory{State: fold.State{}}
+		var err error
 		inventory.Progress, err = keeper.Restore(t.Context(), of, func(id redact.Identity) {
 			inventory.State[id.UID] = id.ResourceVersion
 		})
