@@ -19,10 +19,8 @@ import (
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/watchlist"
 )
 
-// snapshotSlots bounds the snapshots that all receivers of the process take at once: each may hold up to
-// ten of the API server's seats for as long as it lasts.
-// https://kubernetes.io/docs/concepts/cluster-administration/flow-control/#seats-occupied-by-a-request
-var snapshotSlots = make(chan struct{}, 3)
+// snapshotsAtOnce bounds the snapshots that a receiver takes from its API server at once.
+const snapshotsAtOnce = 3
 
 // watchlistReceiver wires the packages together: catalog → readers → delivery → next consumer.
 type watchlistReceiver struct {
@@ -32,6 +30,7 @@ type watchlistReceiver struct {
 	telemetry *telemetry
 
 	client   *kubeclient.Client
+	slots    *watchlist.Slots // of the client's server
 	records  *record.Builder
 	keeper   *checkpoint.Keeper // nil without storage
 	delivery *delivery.Delivery[watchlist.Change]
@@ -73,6 +72,7 @@ func (r *watchlistReceiver) Start(_ context.Context, host component.Host) error 
 	if err != nil {
 		return err
 	}
+	r.slots = watchlist.NewSlots(snapshotsAtOnce)
 	r.health = newHealth(host)
 	r.records = record.NewBuilder(record.Options{
 		ClusterName:  r.cfg.ClusterName,

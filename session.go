@@ -52,7 +52,7 @@ func (r *watchlistReceiver) newReader(t catalog.Target) catalog.Reader {
 		Opener:         r.client,
 		Emitter:        r.delivery,
 		Served:         t.Served,
-		SnapshotSlots:  snapshotSlots,
+		SnapshotSlots:  r.slots,
 		Now:            time.Now,
 		RelistInterval: r.cfg.Relist.Interval,
 		RotateInterval: r.cfg.Relist.RotateInterval,

@@ -139,7 +139,7 @@ func runCatalog(t *testing.T, server *apiServer, down, length time.Duration, spe
 	core, logs := observer.New(zapcore.InfoLevel)
 	r := &run{reports: map[string]error{}, logs: logs}
 	var mu sync.Mutex
-	slots := make(chan struct{}, 3)
+	slots := watchlist.NewSlots(3)
 	c := catalog.New(catalog.Options{
 		Specs:  specs,
 		Server: client,

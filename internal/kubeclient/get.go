@@ -28,6 +28,7 @@ type get struct {
 	accept string
 	fresh  bool          // on a new connection
 	limit  time.Duration // of the whole response, counted from its headers; 0 is none
+	onSent func()        // may be nil
 }
 
 // timeoutError is a net.Error.
@@ -42,6 +43,9 @@ func (timeoutError) Temporary() bool { return true }
 func (c *Client) get(ctx context.Context, g get) (*body, error) {
 	if err := c.limiter.Wait(ctx); err != nil {
 		return nil, err
+	}
+	if g.onSent != nil {
+		g.onSent()
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	body, err := c.send(ctx, cancel, g)

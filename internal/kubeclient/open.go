@@ -55,6 +55,7 @@ func (c *Client) Open(ctx context.Context, req watchlist.Request) (io.ReadCloser
 		accept: accept(req),
 		fresh:  req.FreshConnection,
 		limit:  limit,
+		onSent: req.OnSent,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("cannot %s: %w", describe(req), err)

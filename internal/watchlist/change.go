@@ -54,8 +54,8 @@ type Change struct {
 	// held at the snapshot's version, and no loss is suspected any more.
 	Verifies bool
 	// Rewinds marks a version of another history, which may be lower than those before.
-	Rewinds bool
-	Doubt   Doubt // of Suspected
+	Rewinds  bool
+	Doubt    Doubt         // of Suspected
 	Gap      *GapInfo      // of Gap only
 	Snapshot *SnapshotInfo // of SnapshotBegin, SnapshotEnd and of Snapshot changes between them
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net"
 	"net/http"
 	"strings"
 	"time"
@@ -23,6 +24,8 @@ var (
 	errRelistDue   = errors.New("a fresh snapshot has to be compared")
 	errPollDue     = errors.New("next snapshot of a resource that cannot be watched is due")
 	errNoVersion   = errors.New("snapshot came without a resourceVersion")
+	errSlowAnswer  = errors.New("server has the request and has not begun to answer")
+	errPageSilent  = errors.New("nothing more came of the page")
 )
 
 // statusCode returns the HTTP status that err stands for, be it the response's or an ERROR event's, or 0.
@@ -39,6 +42,25 @@ func statusCode(err error) int32 {
 // https://kubernetes.io/docs/reference/using-api/api-concepts/#410-gone-responses
 func isExpired(err error) bool {
 	return apierrors.IsResourceExpired(err) || apierrors.IsGone(err) || statusCode(err) == http.StatusGone
+}
+
+// isUnanswered: the request was sent, and nothing came.
+func isUnanswered(err error) bool {
+	var timeout net.Error
+	return errors.As(err, &timeout) && timeout.Timeout() && !errors.Is(err, context.DeadlineExceeded)
+}
+
+// namesInitialEvents: the server refuses to stream the initial state.
+func namesInitialEvents(err error) bool {
+	text := err.Error()
+	return strings.Contains(text, "sendInitialEvents") || strings.Contains(text, "resourceVersionMatch") ||
+		strings.Contains(text, "allowWatchBookmarks")
+}
+
+// blamesSelector: the server refuses a selector, and would refuse it in a LIST too.
+func blamesSelector(err error) bool {
+	text := strings.ToLower(err.Error())
+	return strings.Contains(text, "selector") || strings.Contains(text, "field label") || strings.Contains(text, "label not supported")
 }
 
 // isVersionTooLarge: the server has not come as far as the version asked for. It lags behind, or its history
@@ -78,8 +100,13 @@ func isThrottled(err error) bool {
 	return code == http.StatusTooManyRequests || code == http.StatusServiceUnavailable
 }
 
-// retryAfter is how long the server asks to be left alone.
+// retryAfter is how long to leave the server alone, as it asks.
 func retryAfter(err error) time.Duration {
+	return min(askedPause(err), maxRetryAfter)
+}
+
+// askedPause is what the server asked for, however long.
+func askedPause(err error) time.Duration {
 	seconds, ok := apierrors.SuggestsClientDelay(err)
 	if !ok {
 		return 0
@@ -87,9 +114,20 @@ func retryAfter(err error) time.Duration {
 	return time.Duration(seconds) * time.Second
 }
 
+// maxRetryAfter bounds what a server, or a proxy in front of it, may ask for.
+const maxRetryAfter = 5 * time.Minute
+
 // isCleanEnd: the server ended the response in good order. Its time was up, it closed a slow watcher, or it
 // is going down; these cannot be told apart.
 func isCleanEnd(err error) bool { return errors.Is(err, io.EOF) }
+
+// reason names why a stream ended, for a metric. One that never began has not ended in good order.
+func (e ending) reason() string {
+	if !e.opened && isCleanEnd(e.err) {
+		return "connection"
+	}
+	return endReason(e.err)
+}
 
 // endReason names why a stream ended, for a metric: a small closed set.
 func endReason(err error) string {

@@ -35,6 +35,8 @@ const (
 	NotServed             // the server does not know the resource
 	Refused               // the server will not answer, whatever we do
 	Paused                // the consumer is slower than the changes come
+	Waiting               // for other snapshots of the same server to end
+	Failing               // streams end again and again without anything new
 )
 
 // NopObserver sees nothing.
@@ -87,6 +89,10 @@ func (c Condition) String() string {
 		return "refused"
 	case Paused:
 		return "paused"
+	case Waiting:
+		return "waiting"
+	case Failing:
+		return "failing"
 	}
 	return "unknown"
 }
@@ -104,6 +110,10 @@ func (c Condition) warning() string {
 		return "server refuses to serve resource, will try again rarely"
 	case Paused:
 		return "next consumer is too slow, stream is closed until there is room in the queue"
+	case Failing:
+		return "reading resource does not get on, will keep trying"
+	case Waiting:
+		return "snapshot of resource waits until fewer others of the same API server are under way"
 	}
 	return ""
 }

@@ -35,7 +35,7 @@ type relist struct {
 	stream       *stream
 	from         version // the position when it began
 	metadataOnly bool
-	holdsSlot    bool
+	slot         *slot
 	unidentified bool // some object could not be identified: nothing is proven absent
 
 	pending      map[Key]redact.Object // newer in the snapshot than in the inventory
@@ -50,21 +50,21 @@ type relist struct {
 // endsAtMarker says that what follows the snapshot is not a stream to go on with.
 func (l *relist) endsAtMarker() bool { return l.stream.listed || l.metadataOnly }
 
-func (f *follower) beginRelist(ctx context.Context) error {
+func (f *follower) beginRelist(ctx context.Context, held *slot) error {
 	if f.successor != nil { // a rotation, which this makes up for
 		f.dropSuccessor()
 		f.rescheduleRotate()
 	}
 	if !f.position.rv.comparable() {
 		// It cannot be known when the live stream has come past a snapshot.
-		<-f.SnapshotSlots
+		held.release()
 		return errRelistDue
 	}
 	l := &relist{
-		from:      f.position.rv,
-		holdsSlot: true,
-		pending:   make(map[Key]redact.Object),
-		deleted:   make(map[Key]version),
+		from:    f.position.rv,
+		slot:    held,
+		pending: make(map[Key]redact.Object),
+		deleted: make(map[Key]version),
 	}
 	req := f.snapshotRequest()
 	req.FreshConnection = true
@@ -72,9 +72,8 @@ func (f *follower) beginRelist(ctx context.Context) error {
 	l.metadataOnly = !f.EmitSnapshots && !f.schedule.relistObjects && f.faults.failedRelists < maxFailedRelists
 	req.MetadataOnly = l.metadataOnly
 	f.inventory.beginPass()
-	l.stream = f.openSnapshot(ctx, req)
+	l.stream = f.openSnapshot(ctx, req, held)
 	f.successor = &successor{stream: l.stream, relist: l}
-	f.successor.setDue(endMarkerTimeout)
 	if f.EmitSnapshots {
 		return l.set.begin(ctx, f.Reader)
 	}
@@ -89,13 +88,13 @@ func (f *follower) readRelist(ctx context.Context) error {
 	}
 	before := s.frames
 	for !l.complete {
-		if s.frames-before == relistBurst {
-			s.throttle(relistBurst)
-			return nil
+		line, ok := []byte(nil), s.frames-before < relistBurst
+		if ok {
+			line, ok = s.next()
 		}
-		line, ok := s.next()
 		if !ok {
 			s.throttle(s.frames - before)
+			s.resetDue(endMarkerTimeout) // while an object was waiting for the queue, the server was not to blame
 			return nil
 		}
 		if err := f.relistFrame(ctx, l, line); errors.Is(err, errQueueFull) || ctx.Err() != nil {
@@ -111,8 +110,7 @@ func (f *follower) readRelist(ctx context.Context) error {
 			s.close()
 		}
 		s.setDue(catchUpTimeout)
-		<-f.SnapshotSlots
-		l.holdsSlot = false
+		l.slot.release()
 	}
 	if f.position.hasPassed(l.endVersion) {
 		return f.finishRelist(ctx)
@@ -389,4 +387,19 @@ func (f *follower) relistTimedOut(ctx context.Context) error {
 	}
 	f.failSuccessor(errSilent)
 	return errSilent
+}
+
+// noteFailedRelist learns from the end of a snapshot whether the next one should be a LIST, or no LIST any more. It may
+// be only the metadata that the server cannot give.
+func (f *follower) noteFailedRelist(err error) {
+	s := f.successor
+	switch {
+	case isOwnEnd(err):
+	case s.listed && isForbidden(err):
+		f.listForbidden(err)
+	case s.listed:
+		f.noteFailedList(err)
+	case !s.relist.metadataOnly, isInvalid(err), errors.Is(err, errNoEndMarker):
+		f.givesUpStreaming(ending{err: err, snapshot: true, opened: s.opened, frames: s.frames})
+	}
 }

@@ -100,6 +100,7 @@ type scenario struct {
 	gone     [2]time.Duration
 	storage  bool
 	listOnly bool
+	qps      float32 // requests a second that the client may send
 	restarts []restart
 }
 
@@ -123,7 +124,7 @@ func playScenario(t *testing.T, archive *txtar.Archive) {
 	script := &scriptedServer{t: t, began: began, expected: parseScript(t, files["server"])}
 	stop := network.Serve(script)
 
-	client, err := kubeclient.New(&rest.Config{Host: "http://apiserver", Dial: network.Dial, QPS: 1000, Burst: 1000})
+	client, err := kubeclient.New(&rest.Config{Host: "http://apiserver", Dial: network.Dial, QPS: s.qps, Burst: int(max(1, s.qps))})
 	require.NoError(t, err)
 
 	core, logs := observer.New(zapcore.InfoLevel)
@@ -135,7 +136,7 @@ func playScenario(t *testing.T, archive *txtar.Archive) {
 	o.Plan = redact.NewPlan(o.Scope.Group, o.Scope.Resource)
 	o.Opener = client
 	o.Emitter = queue
-	o.SnapshotSlots = make(chan struct{}, 3)
+	o.SnapshotSlots = watchlist.NewSlots(3)
 	o.Now = time.Now
 	if jumpingClock != nil {
 		o.Now = jumpingClock
@@ -248,6 +249,7 @@ func readScenarioConfig(t *testing.T, text string) scenario {
 	s := scenario{
 		runFor: 5 * time.Minute,
 		room:   1 << 30,
+		qps:    1000,
 		options: watchlist.Options{
 			Scope: scope.Scope{GroupResource: schema.GroupResource{Resource: "pods"}},
 			API:   scope.API{Version: "v1", Kind: "Pod", Namespaced: true},
@@ -275,6 +277,10 @@ func readScenarioConfig(t *testing.T, text string) scenario {
 			s.options.Scope.Resource = value
 		case "room":
 			s.room, _ = strconv.Atoi(value)
+		case "qps":
+			qps, err := strconv.ParseFloat(value, 32)
+			require.NoError(t, err)
+			s.qps = float32(qps)
 		case "consumer-blocked-until":
 			s.blocked = duration(value)
 		case "server-down-until":

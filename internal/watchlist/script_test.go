@@ -33,6 +33,7 @@ import (
 //	  deep 20000 a@5         an object that holds arrays in arrays, so many deep
 //	  pad 4096               the next object carries a string of that length
 //	  items a@5 b@6 rv=7 [continue=x]    the page of a LIST
+//	  cut-items a@5 [b@6 …]              the beginning of such a page; then the connection breaks
 //	  status 403 Forbidden … HTTP status with a Status body
 //	  text 429 5 …           HTTP status with Retry-After and a text/plain body
 //	  wait 5s                virtual time passes
@@ -228,6 +229,8 @@ func (a *answer) do(action string) bool {
 	case "items":
 		a.page(rest)
 		return false
+	case "cut-items":
+		a.cutPage(rest)
 	case "status":
 		body := statusBody(rest)
 		code, _, _ := strings.Cut(rest, " ")
@@ -317,6 +320,16 @@ func (a *answer) page(rest string) {
 	body, _ := json.MarshalIndent(map[string]any{"kind": "PodList", "apiVersion": "v1", "metadata": meta, "items": items}, "", " ")
 	a.w.Header().Set("Content-Type", "application/json")
 	_, _ = a.w.Write(body)
+}
+
+// cutPage writes a page up to the last of the items, and breaks the connection.
+func (a *answer) cutPage(rest string) {
+	items := []string{}
+	for _, field := range strings.Fields(rest) {
+		items = append(items, a.object(field))
+	}
+	a.write(`{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"1"},"items":[` + strings.Join(items, ",") + `,{"meta`)
+	panic(http.ErrAbortHandler)
 }
 
 func statusBody(rest string) string {
