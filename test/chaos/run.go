@@ -368,6 +368,12 @@ func (r *run) settle() {
 		before, quiet = r.awaitQuiet("what was changed at last to be told")
 	}
 	r.stopCollector()
+	for what, counted := range map[string]string{
+		"404 pages answered": "pages", "first answers delayed": "late", "idle streams ended": "idle",
+		"lagging streams": "lagging", "initial streams ended": "cut",
+	} {
+		r.result.Done[what] = r.front.Count(counted)
+	}
 	r.say("the collector has ended, looking at the evidence")
 	r.result.Verdict = r.judge(before, r.list())
 	findings := r.result.Verdict.Findings()
