@@ -22,6 +22,9 @@ import (
 // snapshotsAtOnce bounds the snapshots that a receiver takes from its API server at once.
 const snapshotsAtOnce = 3
 
+// openings paces the opening of the streams of all receivers of the process.
+var openings = kubeclient.NewOpeningPacer()
+
 // watchlistReceiver wires the packages together: catalog → readers → delivery → next consumer.
 type watchlistReceiver struct {
 	cfg       *Config
@@ -35,6 +38,7 @@ type watchlistReceiver struct {
 	keeper   *checkpoint.Keeper // nil without storage
 	delivery *delivery.Delivery[watchlist.Change]
 	health   *health
+	crowd    *watchlist.Crowd
 	session  *session
 }
 
@@ -58,17 +62,16 @@ func newReceiver(cfg *Config, set receiver.Settings, next consumer.Logs) (receiv
 		set:       set,
 		next:      delivery.WithObsReport(next, report, metadata.Type.String()),
 		telemetry: t,
+		crowd:     watchlist.NewCrowd(set.Logger),
 	}, nil
 }
 
 // Start fails only for what can never work, such as a kubeconfig that is not there. An API server that does
 // not answer, a resource that is not served and rights that are missing are waited for.
 func (r *watchlistReceiver) Start(_ context.Context, host component.Host) error {
-	restConfig, err := kubeclient.RESTConfig(r.cfg.clientOptions(r.set.BuildInfo.Version))
-	if err != nil {
-		return err
-	}
-	r.client, err = kubeclient.New(restConfig)
+	var err error
+	r.client, err = kubeclient.Connect(r.cfg.clientOptions(r.set.BuildInfo.Version),
+		kubeclient.WithOpenings(openings), kubeclient.WithLogger(r.set.Logger))
 	if err != nil {
 		return err
 	}
@@ -130,9 +133,12 @@ func (r *watchlistReceiver) newKeeper(host component.Host) (*checkpoint.Keeper, 
 		Receiver:   r.set.ID,
 		Interval:   r.cfg.Checkpoint.Interval,
 		MaxChanges: r.cfg.Checkpoint.MaxChanges,
-		ClusterUID: r.records.ClusterUID,
-		Report:     r.health.report,
-		Logger:     r.set.Logger,
+		Cluster: func() checkpoint.Cluster {
+			return checkpoint.Cluster{UID: r.records.ClusterUID(), Fingerprint: r.client.Fingerprint()}
+		},
+		Wanted: r.cfg.reads,
+		Report: r.health.report,
+		Logger: r.set.Logger,
 	})
 	keeper.Start()
 	return keeper, nil

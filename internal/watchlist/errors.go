@@ -15,17 +15,19 @@ import (
 
 // Ends of a stream that no server told of.
 var (
-	errQueueFull   = errors.New("queue is full")
-	errSilent      = errors.New("nothing came for too long, not even a bookmark")
-	errNoEndMarker = errors.New("server sent no end of the initial events")
-	errIncomplete  = errors.New("server ended the watch before the end of the initial events")
-	errStale       = errors.New("snapshot is older than what was read already")
-	errUndecodable = errors.New("cannot decode a watch event")
-	errRelistDue   = errors.New("a fresh snapshot has to be compared")
-	errPollDue     = errors.New("next snapshot of a resource that cannot be watched is due")
-	errNoVersion   = errors.New("snapshot came without a resourceVersion")
-	errSlowAnswer  = errors.New("server has the request and has not begun to answer")
-	errPageSilent  = errors.New("nothing more came of the page")
+	errQueueFull     = errors.New("queue is full")
+	errSilent        = errors.New("nothing came for too long, not even a bookmark")
+	errNoEndMarker   = errors.New("server sent no end of the initial events")
+	errIncomplete    = errors.New("server ended the watch before the end of the initial events")
+	errStale         = errors.New("snapshot is older than what was read already")
+	errUndecodable   = errors.New("cannot decode a watch event")
+	errRelistDue     = errors.New("a fresh snapshot has to be compared")
+	errPollDue       = errors.New("next snapshot of a resource that cannot be watched is due")
+	errNoVersion     = errors.New("snapshot came without a resourceVersion")
+	errUnconfirmed   = errors.New("it could not be confirmed that objects are gone which a snapshot lacked")
+	errLackedObjects = errors.New("snapshot lacked objects that exist")
+	errSlowAnswer    = errors.New("server has the request and has not begun to answer")
+	errPageSilent    = errors.New("nothing more came of the page")
 )
 
 // statusCode returns the HTTP status that err stands for, be it the response's or an ERROR event's, or 0.
@@ -100,22 +102,14 @@ func isThrottled(err error) bool {
 	return code == http.StatusTooManyRequests || code == http.StatusServiceUnavailable
 }
 
-// retryAfter is how long to leave the server alone, as it asks.
+// retryAfter is how long the server asks to be left alone, which [servertext.CleanStatus] has capped.
 func retryAfter(err error) time.Duration {
-	return min(askedPause(err), maxRetryAfter)
-}
-
-// askedPause is what the server asked for, however long.
-func askedPause(err error) time.Duration {
 	seconds, ok := apierrors.SuggestsClientDelay(err)
 	if !ok {
 		return 0
 	}
 	return time.Duration(seconds) * time.Second
 }
-
-// maxRetryAfter bounds what a server, or a proxy in front of it, may ask for.
-const maxRetryAfter = 5 * time.Minute
 
 // isCleanEnd: the server ended the response in good order. Its time was up, it closed a slow watcher, or it
 // is going down; these cannot be told apart.
@@ -142,6 +136,8 @@ func endReason(err error) string {
 		return "incomplete"
 	case errors.Is(err, errStale):
 		return "stale"
+	case errors.Is(err, errUnconfirmed), errors.Is(err, errLackedObjects):
+		return "unconfirmed"
 	case errors.Is(err, errRelistDue), errors.Is(err, errPollDue):
 		return "relist"
 	case errors.Is(err, errUndecodable), errors.Is(err, ErrFrameTooLarge):

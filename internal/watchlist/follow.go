@@ -99,6 +99,11 @@ func (f *follower) loop(ctx context.Context) error {
 			}
 		case <-f.rotate.C:
 			f.beginRotate(ctx)
+		case <-f.storage.later:
+			if err := f.restoreLate(ctx); err != nil {
+				return err
+			}
+			f.armRelist()
 		case api := <-f.apis:
 			if f.useAPI(api) {
 				f.beginRotate(ctx)
@@ -189,9 +194,13 @@ func (r *Reader) silenceLimit(s *stream) time.Duration {
 }
 
 func (r *Reader) scheduleRelist(in time.Duration) {
+	interval := r.RelistInterval
+	if r.unverified && (interval == 0 || interval > failedRelistRetry) {
+		interval = failedRelistRetry
+	}
 	r.schedule.relist = time.Time{}
-	if r.RelistInterval > 0 {
-		r.schedule.relist = time.Now().Add(spread(min(in, r.RelistInterval)))
+	if interval > 0 {
+		r.schedule.relist = time.Now().Add(spread(min(in, interval)))
 	}
 }
 

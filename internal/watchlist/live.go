@@ -28,7 +28,7 @@ func (r *Reader) liveFrame(ctx context.Context, s *stream, line []byte, onDeleti
 		return statusError(f.object)
 	}
 	r.Observer.FrameUndecodable()
-	return r.badFrame(fmt.Errorf("unknown watch event type %q", f.event))
+	return r.badFrame(errUnknownType(f.event))
 }
 
 // liveBookmark moves the position. A bookmark older than the position, as from a replica that lags behind, moves nothing.

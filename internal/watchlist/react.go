@@ -6,8 +6,6 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"time"
-
-	"go.uber.org/zap"
 )
 
 // react decides what follows from the end of a stream: whether the history since the position is still to be
@@ -37,6 +35,13 @@ func (r *Reader) react(ctx context.Context, end ending) {
 		return
 
 	case end.listed && isForbidden(err) && r.listForbidden(err):
+		r.wait(ctx, r.backoff.NextBackOff())
+		return
+
+	case errors.Is(err, errLackedObjects):
+		return // it is listed now
+
+	case errors.Is(err, errUnconfirmed):
 		r.wait(ctx, r.backoff.NextBackOff())
 		return
 
@@ -96,7 +101,7 @@ func (r *Reader) react(ctx context.Context, end ending) {
 		if end.snapshot {
 			r.faults.badSnapshots++
 		} else if r.faults.badFrames > 1 {
-			r.loseHistory("undecodable", certain)
+			r.loseHistory(reasonUndecodable, certain)
 		}
 
 	case isCleanEnd(err) && end.opened && !end.snapshot:
@@ -320,10 +325,6 @@ func (r *Reader) sweepRemoved(ctx context.Context) {
 
 // waitAsAsked waits before the next try, for as long as the server asks to be left alone if that is longer.
 func (r *Reader) waitAsAsked(ctx context.Context, err error) {
-	if asked := askedPause(err); asked > maxRetryAfter {
-		r.Logger.Warn("server asks for a longer pause than is granted", append(r.fields(err),
-			zap.Duration("asked", asked), zap.Duration("granted", maxRetryAfter))...)
-	}
 	r.wait(ctx, max(r.backoff.NextBackOff(), retryAfter(err)))
 }
 

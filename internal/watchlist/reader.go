@@ -53,6 +53,7 @@ type Options struct {
 
 	Observer Observer
 	Logger   *zap.Logger
+	Crowd    *Crowd // shared with other readers; nil: this one logs for itself
 }
 
 const (
@@ -108,12 +109,18 @@ type Reader struct {
 	// deletedAhead holds objects whose deletion was emitted from a snapshot, before the position came to it.
 	deletedAhead map[Key]version
 
+	doubted  doubted      // what the last snapshots lacked and nothing has confirmed
 	initial  snapshotSet  // the set of Snapshot changes of the first snapshot
 	lost     *lostHistory // nil: nothing has to be made up for
 	server   serverView
 	faults   faults
 	schedule schedule
 	state    State
+	pauses   pauses
+
+	storage lateStorage
+	// unverified: whether the server holds what the inventory does has not been seen since it was restored.
+	unverified bool
 
 	apis chan scope.API // holds how the server serves the resource now, if that has changed
 
@@ -237,6 +244,11 @@ func (r *Reader) readOnce(ctx context.Context) ending {
 	if r.Knowledge.polls() {
 		if s != nil {
 			s.close()
+		}
+		if r.storage.isReady() {
+			if err := r.restoreLate(ctx); err != nil {
+				return ending{err: err}
+			}
 		}
 		return r.waitForPoll(ctx)
 	}

@@ -3,10 +3,10 @@ package watchlist
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sort"
 	"time"
 
+	"go.uber.org/zap"
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/redact"
@@ -151,7 +151,7 @@ func (f *follower) relistFrame(ctx context.Context, l *relist, line []byte) erro
 	case watch.Error:
 		return statusError(fr.object)
 	}
-	f.unidentifiedInRelist(l, fmt.Errorf("unknown watch event type %q", fr.event))
+	f.unidentifiedInRelist(l, errUnknownType(fr.event))
 	return nil
 }
 
@@ -256,6 +256,7 @@ func (f *follower) settleRelist(ctx context.Context, l *relist, missed *lostHist
 	if err := f.emitRelistEnd(ctx, l, missed); err != nil {
 		return nil, err
 	}
+	f.unverified = false
 	f.Observer.RelistEnded("complete")
 	f.verified = verification{l.endVersion, f.Now()}
 	f.schedule.relistObjects, f.faults.failedRelists = false, 0
@@ -266,10 +267,13 @@ func (f *follower) settleRelist(ctx context.Context, l *relist, missed *lostHist
 
 // settleAbsent emits the deletions of the objects that the snapshot lacks.
 func (f *follower) settleAbsent(ctx context.Context, l *relist, missed *lostHistory) error {
-	for _, key := range f.inventory.unseen() {
-		if known, _ := f.inventory.get(key); !known.none() && !l.endVersion.atLeast(known) {
-			continue // younger than the snapshot
+	absent := f.absentFrom(l)
+	if !l.stream.listed && lacksTooMuch(len(absent), f.inventory.len()) {
+		if err := f.confirmRelist(ctx, l, absent, missed); err != nil {
+			return err
 		}
+	}
+	for _, key := range absent {
 		if err := missed.note(ctx, f.Reader); err != nil {
 			return err
 		}
@@ -284,9 +288,45 @@ func (f *follower) settleAbsent(ctx context.Context, l *relist, missed *lostHist
 	return nil
 }
 
+// absentFrom returns what the snapshot should hold and does not.
+func (f *follower) absentFrom(l *relist) []Key {
+	absent := f.inventory.unseen()
+	n := 0
+	for _, key := range absent {
+		if known, _ := f.inventory.get(key); known.none() || l.endVersion.atLeast(known) { // else it is younger
+			absent[n] = key
+			n++
+		}
+	}
+	return absent[:n]
+}
+
+// confirmRelist asks by LIST whether what the relist lacks is gone. If that cannot be confirmed a whole snapshot is
+// taken.
+func (f *follower) confirmRelist(ctx context.Context, l *relist, absent []Key, missed *lostHistory) error {
+	if !f.Knowledge.listsForbidden() {
+		check := &listCheck{Reader: f.Reader, marker: l.endVersion, streamed: true}
+		_, err := check.run(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case err == nil && check.missing == 0:
+			f.Logger.Info("a LIST confirms that objects are gone which a relist lacks", append(f.fields(nil), zap.Int("objects", len(absent)))...)
+			return nil
+		case err == nil:
+			f.streamsLackObjects(check)
+		}
+	}
+	f.Logger.Info("relist lacks many objects, comparing everything with a whole snapshot", append(f.fields(nil), zap.Int("objects", len(absent)))...)
+	f.doubt(absent)
+	f.lost = missed
+	return errRelistDue
+}
+
 // emitRelistEnd emits what follows the last difference.
 func (f *follower) emitRelistEnd(ctx context.Context, l *relist, missed *lostHistory) error {
 	if f.EmitSnapshots {
+		l.set.incomplete = l.unidentified
 		if err := f.emit(ctx, l.set.endChange(f.Reader, l.endVersion), snapshotEmitTimeout); err != nil {
 			return err
 		}

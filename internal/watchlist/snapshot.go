@@ -115,8 +115,9 @@ func (r *Reader) readSnapshot(ctx context.Context, s *stream, pass *snapshotPass
 			}
 			if c.opened {
 				held.answered()
+			} else {
+				r.nowReading()
 			}
-			r.nowReading()
 		case <-patience.C:
 			if s.opened {
 				return errNoEndMarker
@@ -167,7 +168,7 @@ func (r *Reader) snapshotFrame(ctx context.Context, pass *snapshotPass, line []b
 	case watch.Error:
 		return false, statusError(f.object)
 	}
-	return false, r.unidentifiedInSnapshot(pass, fmt.Errorf("unknown watch event type %q", f.event))
+	return false, r.unidentifiedInSnapshot(pass, errUnknownType(f.event))
 }
 
 // unidentifiedInSnapshot deals with a frame of which nothing is known. The first time the snapshot is taken again.
@@ -181,7 +182,7 @@ func (r *Reader) unidentifiedInSnapshot(pass *snapshotPass, cause error) error {
 			r.fields(cause)...)
 	}
 	pass.unidentified = true
-	r.loseHistory("undecodable", certain)
+	r.loseHistory(reasonUndecodable, certain)
 	return nil
 }
 
@@ -240,6 +241,10 @@ func (r *Reader) emitFromSnapshot(ctx context.Context, key Key, obj redact.Objec
 			return err
 		}
 		c.Type, c.Origin, c.Snapshot = Snapshot, Initial, r.initial.info()
+	case r.lost != nil && r.lost.widened && r.SkipInitial:
+		return r.known(ctx, c)
+	case r.lost != nil && r.lost.widened:
+		c.Type, c.Origin = Snapshot, Recovered
 	default:
 		c.Type, c.Origin = Added, Recovered
 	}
@@ -293,7 +298,15 @@ func (r *Reader) completeSnapshot(ctx context.Context, pass *snapshotPass, rv ve
 		return errStale
 	}
 	if !pass.unidentified {
-		for _, key := range r.inventory.unseen() {
+		absent := r.inventory.unseen()
+		if r.isDoubtful(pass, absent) {
+			var err error
+			if rv, err = r.confirm(ctx, pass, absent, rv); err != nil {
+				return err
+			}
+			absent = r.inventory.unseen()
+		}
+		for _, key := range absent {
 			if err := r.emitInferredDeletion(ctx, key, rv, snapshotEmitTimeout); err != nil {
 				return err
 			}
@@ -302,16 +315,17 @@ func (r *Reader) completeSnapshot(ctx context.Context, pass *snapshotPass, rv ve
 			}
 		}
 	}
-	if err := r.emitComplete(ctx, rv); err != nil {
+	if err := r.emitComplete(ctx, pass, rv); err != nil {
 		return err
 	}
+	r.unverified = false
 	if !pass.listed {
 		r.Knowledge.streamCompleted()
 	}
 	if r.server.historyReset {
 		clear(r.deletedAhead) // versions of another history
 	}
-	r.server.listNext = false
+	r.server.listNext, r.doubted = false, doubted{}
 	r.initial, r.lost, r.server.historyReset = snapshotSet{}, nil, false
 	r.position = closedPosition(rv)
 	r.lastKnown = r.Now()
@@ -327,13 +341,21 @@ func (r *Reader) completeSnapshot(ctx context.Context, pass *snapshotPass, rv ve
 
 // emitComplete emits the one change that ends a snapshot. With it the position moves, also that of a checkpoint, so that
 // it is not emitted again whatever happens next.
-func (r *Reader) emitComplete(ctx context.Context, rv version) error {
+func (r *Reader) emitComplete(ctx context.Context, pass *snapshotPass, rv version) error {
 	var c Change
-	switch {
-	case r.position.none() && !r.SkipInitial:
+	isFirst := r.position.none()
+	if isFirst && !r.SkipInitial {
 		if err := r.initial.begin(ctx, r); err != nil {
 			return err
 		}
+	}
+	if r.initial.incomplete = isFirst && pass.unidentified; r.initial.incomplete {
+		if err := r.emitHole(ctx, rv); err != nil {
+			return err
+		}
+	}
+	switch {
+	case isFirst && !r.SkipInitial:
 		c = r.initial.endChange(r, rv)
 	case r.lost != nil && r.lost.isGap(rv):
 		c = r.lost.gap(r, rv)
@@ -348,6 +370,23 @@ func (r *Reader) emitComplete(ctx context.Context, rv version) error {
 		r.Observer.GapRecorded(c.Gap.Reason)
 	}
 	return err
+}
+
+// emitHole emits, once, the gap of a first snapshot that held something of which nothing is known. Later ones have lost
+// history to report.
+func (r *Reader) emitHole(ctx context.Context, rv version) error {
+	if r.initial.holeEmitted {
+		return nil
+	}
+	hole := lostHistory{reason: reasonUndecodable, doubt: certain}
+	c := hole.gap(r, rv)
+	c.Verifies = false
+	if err := r.emit(ctx, c, snapshotEmitTimeout); err != nil {
+		return err
+	}
+	r.initial.holeEmitted = true
+	r.Observer.GapRecorded(reasonUndecodable)
+	return nil
 }
 
 // known lets whoever keeps checkpoints know of an object that is not told of.
@@ -381,6 +420,9 @@ type snapshotSet struct {
 	epoch   string
 	begun   bool
 	objects int
+
+	incomplete  bool // something is missing from it that could not be decoded
+	holeEmitted bool // a gap was emitted for that
 }
 
 func (set *snapshotSet) info() *SnapshotInfo { return &SnapshotInfo{Epoch: set.epoch} }
@@ -401,7 +443,7 @@ func (set *snapshotSet) begin(ctx context.Context, r *Reader) error {
 
 func (set *snapshotSet) endChange(r *Reader, rv version) Change {
 	return Change{Type: SnapshotEnd, Origin: r.setOrigin(), Snapshot: &SnapshotInfo{
-		Epoch: set.epoch, ResourceVersion: rv.String(), Objects: set.objects,
+		Epoch: set.epoch, ResourceVersion: rv.String(), Objects: set.objects, Incomplete: set.incomplete,
 	}}
 }
 

@@ -52,8 +52,9 @@ type Request struct {
 
 // Opener opens one response body of the API server. It is safe for concurrent use.
 //
-// An error for an answer outside 2xx wraps an *apierrors.StatusError (k8s.io/apimachinery/pkg/api/errors),
-// whatever form the answer's body had. Every other error is one of the transport, or ctx's.
+// An error for an answer outside 2xx wraps an *apierrors.StatusError (k8s.io/apimachinery/pkg/api/errors) if Kubernetes
+// gave it, or if its status only asks for another attempt (429, 5xx). Other answers, and bodies that are neither a
+// watch nor a list, are a [*ForeignAnswerError]. Every other error is one of the transport, or ctx's.
 //
 // The body is JSON, of a watch one event on each line. Ending ctx ends the body. The caller closes the body.
 type Opener interface {

@@ -42,8 +42,15 @@ func (r *run) kubeconfig() string {
 	return r.cluster.KubeconfigVia(t, config, r.proxy.Address())
 }
 
-// grantClusterUID gives the collector the right to ask for the UID of the cluster.
-func (r *run) grantClusterUID() {
+// editClusterUID gives the collector the right to ask for the UID of the cluster, or takes it away.
+func (r *run) editClusterUID() {
+	if r.clusterUID {
+		if err := r.cluster.Client.RbacV1().ClusterRoleBindings().Delete(r.t.Context(), roleOf(clusterUIDRights), metav1.DeleteOptions{}); err != nil {
+			r.t.Fatal(err)
+		}
+		r.clusterUID = false
+		return
+	}
 	r.grant(clusterUIDRights, rbacv1.PolicyRule{
 		APIGroups: []string{""}, Resources: []string{"namespaces"}, ResourceNames: []string{metav1.NamespaceSystem}, Verbs: []string{"get"},
 	})
@@ -65,7 +72,7 @@ func (r *run) knownUID() string {
 // grant gives the collector rights. They may have been granted before.
 func (r *run) grant(name string, rules ...rbacv1.PolicyRule) {
 	t, rbac := r.t, r.cluster.Client.RbacV1()
-	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "chaos:" + name}, Rules: rules}
+	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: roleOf(name)}, Rules: rules}
 	if _, err := rbac.ClusterRoles().Create(t.Context(), role, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
 		t.Fatal(err)
 	}
@@ -78,6 +85,8 @@ func (r *run) grant(name string, rules ...rbacv1.PolicyRule) {
 		t.Fatal(err)
 	}
 }
+
+func roleOf(rights string) string { return "chaos:" + rights }
 
 // createNamespaces creates those that are not there from the start.
 func (r *run) createNamespaces() {

@@ -96,7 +96,7 @@ func (k Kind) blinds() bool {
 	case CollectorKilled, CollectorRestarted, CollectorKilledOften, KilledMeantime, APIServerKilled, APIServerStopped, HistoryLost,
 		HistoryLostDown, EtcdRestored, VersionMoved, SinkKilled, SinkKilledUnanswered, SinkRefuses, SinkExhausted, SinkBlocks, SinkLosesAnswers,
 		ConnectionsCut, ConnectionsReset, ConnectionsSlow, ConnectionsHalfOpen, NotFoundPages, SlowFirstAnswers, LaggingReplica, InitialCuts,
-		SelectorEdited, NamespacesEdited, VersionEdited, ClusterUIDGranted:
+		SelectorEdited, NamespacesEdited, VersionEdited, ClusterUIDEdited:
 		return true
 	}
 	return false

@@ -140,10 +140,10 @@ func (r *run) edit(k Kind) {
 		r.wording.namespaces++
 	case VersionEdited:
 		r.wording.version++
-	case ClusterUIDGranted:
-		r.grantClusterUID()
+	case ClusterUIDEdited:
+		r.editClusterUID()
 	}
-	r.say("configured: %s", r.wording)
+	r.say("configured: %s, cluster UID granted: %t", r.wording, r.clusterUID)
 }
 
 // pathsOf are the paths of the watches of a resource.

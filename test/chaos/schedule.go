@@ -37,7 +37,7 @@ const (
 	SelectorEdited       Kind = "selector spelled differently"
 	NamespacesEdited     Kind = "namespaces edited"
 	VersionEdited        Kind = "version edited"
-	ClusterUIDGranted    Kind = "cluster UID granted"
+	ClusterUIDEdited    Kind = "right to the cluster UID edited"
 
 	// These begin, and go on beside the faults that follow.
 	SlowFirstAnswers Kind = "slow first answers" // the headers of the first answer to each watch
@@ -132,7 +132,7 @@ var weights = []weighted{
 	{SelectorEdited, 3, 0, 0},
 	{NamespacesEdited, 4, 0, 0},
 	{VersionEdited, 3, 0, 0},
-	{ClusterUIDGranted, 2, 0, 0},
+	{ClusterUIDEdited, 2, 0, 0},
 	{SlowFirstAnswers, 3, 35, 60},
 	{LaggingReplica, 3, 10, 40},
 	{IdleCutter, 3, 35, 90},
@@ -159,7 +159,7 @@ func (k Kind) beside() bool {
 // edits reports whether the kind is a configuration that is edited between two lives of the collector.
 func (k Kind) edits() bool {
 	switch k {
-	case SelectorEdited, NamespacesEdited, VersionEdited, ClusterUIDGranted:
+	case SelectorEdited, NamespacesEdited, VersionEdited, ClusterUIDEdited:
 		return true
 	}
 	return false

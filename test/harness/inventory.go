@@ -52,12 +52,13 @@ func (c *Cluster) StoredScopes(t testing.TB, folder, clusterUID string, scopes .
 	extension, closeIt := OpenFileStorage(t, folder)
 	defer closeIt()
 	keeper := checkpoint.NewKeeper(checkpoint.Options{
-		Extension:  extension,
-		Receiver:   component.MustNewID("k8s_watchlist"),
-		ClusterUID: func() string { return clusterUID },
-		Report:     func(string, error) {}, // Restore returns what matters
-		Logger:     zap.NewNop(),
+		Extension: extension,
+		Receiver:  component.MustNewID("k8s_watchlist"),
+		Cluster:   func() checkpoint.Cluster { return checkpoint.Cluster{UID: clusterUID} },
+		Report:    func(string, error) {}, // Restore returns what matters
+		Logger:    zap.NewNop(),
 	})
+	keeper.Start()
 	defer func() {
 		if err := keeper.Shutdown(context.Background()); err != nil {
 			t.Errorf("cannot close the storage: %v", err)
