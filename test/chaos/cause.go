@@ -118,6 +118,8 @@ func (e Evidence) justified(g Gap) Kind {
 		if e.Refused > 0 {
 			return e.causedBy(Gap{ToTime: g.At}, func(c Cause) bool { return c.Kind == SinkDenies || c.Kind == PoisonRecord })
 		}
+	case "scope_changed":
+		return e.causedBy(g, func(c Cause) bool { return c.Kind == NamespacesEdited && rescopes(e.Resource) })
 	case "silent", "unverified":
 		return e.causedBy(g, func(c Cause) bool { return c.Kind == ConnectionsHalfOpen || c.Kind == EtcdRestored })
 	case "closed_repeatedly", "server_error":

@@ -27,7 +27,7 @@ var (
 // What each of them is applied to.
 const (
 	selectedResource  = "pods"
-	spreadResource    = "deployments"
+	spreadResource    = "deployments.apps"
 	versionedResource = "horizontalpodautoscalers.autoscaling"
 )
 
@@ -91,8 +91,8 @@ func (w wording) resources() string {
 	return b.String()
 }
 
-// rescopes reports whether the readers of the resource have not always covered the same.
-func rescopes(o *objects) bool { return o.configured == spreadResource }
+// rescopes reports whether the readers of a resource have not always covered the same.
+func rescopes(resource string) bool { return resource == harness.Name(objectsOf(spreadResource).resource) }
 
 func (r *run) configuration(life int, kubeconfig string) string {
 	return fmt.Sprintf(`

@@ -72,7 +72,7 @@ var all = []*objects{
 	},
 	{
 		resource: schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}, kind: "Deployment",
-		prefix: "/registry/deployments/", configured: "deployments", namespaces: []string{namespace, otherNamespace}, slots: 150, weight: 3,
+		prefix: "/registry/deployments/", configured: "deployments.apps", namespaces: []string{namespace, otherNamespace}, slots: 150, weight: 3,
 		content: func(*rand.Rand) object {
 			return object{"spec": object{
 				"selector": object{"matchLabels": object{"app": "web"}},

@@ -424,6 +424,9 @@ func (r *run) tellHistory() {
 	told := 0
 	for _, o := range all {
 		name := harness.Name(o.resource)
+		if uncached(name) {
+			continue // Events expire meanwhile
+		}
 		for _, difference := range r.sink.Differences(name, r.cluster.List(r.t, o.served()).State) {
 			if told++; told > objects {
 				return
@@ -553,7 +556,7 @@ func (r *run) judge(before, listed map[schema.GroupVersionResource]harness.Listi
 			Listed: listed[o.resource].State, Before: before[o.resource].State,
 			Causes: r.caused, Restores: r.restores, Denied: denied, Refused: refused[name],
 		}
-		if rescopes(o) {
+		if rescopes(name) {
 			e.Rescoped = r.rescoped
 		}
 		v := Judge(e)

@@ -37,7 +37,7 @@ const (
 	SelectorEdited       Kind = "selector spelled differently"
 	NamespacesEdited     Kind = "namespaces edited"
 	VersionEdited        Kind = "version edited"
-	ClusterUIDEdited    Kind = "right to the cluster UID edited"
+	ClusterUIDEdited     Kind = "right to the cluster UID edited"
 
 	// These begin, and go on beside the faults that follow.
 	SlowFirstAnswers Kind = "slow first answers" // the headers of the first answer to each watch
