@@ -92,7 +92,9 @@ func (w wording) resources() string {
 }
 
 // rescopes reports whether the readers of a resource have not always covered the same.
-func rescopes(resource string) bool { return resource == harness.Name(objectsOf(spreadResource).resource) }
+func rescopes(resource string) bool {
+	return resource == harness.Name(objectsOf(spreadResource).resource)
+}
 
 func (r *run) configuration(life int, kubeconfig string) string {
 	return fmt.Sprintf(`
