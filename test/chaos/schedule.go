@@ -18,7 +18,7 @@ const (
 	APIServerKilled      Kind = "API server killed"             // and started again after the hold
 	APIServerStopped     Kind = "API server stopped"            // with SIGTERM, and started again
 	HistoryLost          Kind = "history lost"                  // cut off, etcd compacted and API server restarted meanwhile
-	HistoryLostDown      Kind = "history lost, collector down"  // the same while the collector is down
+	HistoryLostDown      Kind = "history lost with the collector down"  // the same while the collector is down
 	EtcdRestored         Kind = "etcd restored"                 // as it was before the hold, with bumped revisions
 	VersionMoved         Kind = "API version moved"             // both are served during the hold, then only the new one
 	SinkKilled           Kind = "sink killed"                   // and started again after the hold
