@@ -153,6 +153,8 @@ func (f *follower) readLive(ctx context.Context) error {
 		if f.lost != nil {
 			return errRelistDue // what an earlier process has begun to make up for is still to be compared
 		}
+		f.Knowledge.watchDelivered()
+		f.server.missedByMute = false
 		f.server.quiet, f.server.quietChecks = 0, 0
 		f.server.behindSince = time.Time{}
 		f.listen()
@@ -185,6 +187,8 @@ func (f *follower) deletedLive(key Key, rv version) {
 // silenceLimit is how long a stream may say nothing before it counts as dead.
 func (r *Reader) silenceLimit(s *stream) time.Duration {
 	switch {
+	case s.frames == 0 && r.Knowledge.doubtsWatches(), r.server.missedByMute:
+		return resumeSilenceLimit
 	case r.Knowledge.lacksBookmarks():
 		return 2 * watchTimeout // the watch's own timeout comes first
 	case s.frames == 0:

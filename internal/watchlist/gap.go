@@ -75,6 +75,7 @@ const (
 	reasonScopeChanged = "scope_changed"
 	reasonHistoryReset = "history_reset"
 	reasonExpired      = "expired"
+	reasonUnverified   = "unverified"
 	reasonUndecodable  = "undecodable"
 )
 

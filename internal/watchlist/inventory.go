@@ -103,6 +103,8 @@ type inventory struct {
 	// What does not fit an entry: UIDs that are not UUIDs and versions that are not uint64.
 	oddUIDs     map[Key]string
 	oddVersions map[Key]string
+
+	contents map[Key]uint64 // hashes of the objects whose versions mean nothing, as they were emitted last
 }
 
 type entry struct {
@@ -116,6 +118,13 @@ func newInventory() *inventory {
 		entries:     make(map[Key]entry),
 		oddUIDs:     make(map[Key]string),
 		oddVersions: make(map[Key]string),
+		contents:    make(map[Key]uint64),
+	}
+}
+
+func (inv *inventory) forgetContent(key Key) {
+	if len(inv.contents) > 0 {
+		delete(inv.contents, key)
 	}
 }
 
@@ -166,6 +175,7 @@ func (inv *inventory) remove(key Key) {
 	delete(inv.entries, key)
 	delete(inv.oddUIDs, key)
 	delete(inv.oddVersions, key)
+	inv.forgetContent(key)
 	if inv.names.remove(e.name) {
 		inv.compactNames()
 	}
@@ -186,6 +196,13 @@ func (inv *inventory) beginPass() { inv.pass++ }
 // mark says that the snapshot under way holds the object; unmark takes that back.
 func (inv *inventory) markSeen(key Key)   { inv.setPass(key, inv.pass) }
 func (inv *inventory) unmarkSeen(key Key) { inv.setPass(key, inv.pass-1) }
+
+// wasEmitted reports whether a version of the object was emitted, or one that is known only by its content.
+func (inv *inventory) wasEmitted(key Key) bool {
+	_, ok := inv.contents[key]
+	rv, known := inv.get(key)
+	return ok || known && !rv.none()
+}
 
 // wasSeen reports whether the snapshot under way held the object.
 func (inv *inventory) wasSeen(key Key) bool {

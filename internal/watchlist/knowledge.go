@@ -156,9 +156,10 @@ func (k *Knowledge) doubtsWatches() bool {
 
 // watchDelivered notes that a watch has delivered something.
 func (k *Knowledge) watchDelivered() {
-	if k.watchDelivers.Swap(true) {
+	if k.watchDelivers.Load() && !k.doubtsWatches() {
 		return
 	}
+	k.watchDelivers.Store(true)
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.mute, k.unwatchable = learned{}, learned{}

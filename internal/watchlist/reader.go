@@ -86,6 +86,9 @@ const (
 	parkInterval        = 5 * time.Minute
 	servedCheckInterval = 30 * time.Second
 
+	// unverifiedInterval is how far apart comparisons are at least where watches without bookmarks end without a word.
+	unverifiedInterval = 5 * time.Minute
+
 	maxIncompleteSnapshots = 3
 	maxFailedLists         = 3
 	maxMarkersNoVersion    = 2
@@ -136,11 +139,15 @@ type verification struct {
 
 // serverView is how the server looks to this reader; what holds for all readers of the resource is in Knowledge.
 type serverView struct {
-	historyReset bool      // versions are lower than they were: only equality means something
-	behindSince  time.Time // since when the server has not come as far as the position
-	behindSeen   time.Time // when that was seen last
-	freshNext    bool      // the next stream should leave the connection
-	listNext     bool      // the next snapshot should be a LIST, whatever is known of the server
+	historyReset bool          // versions are lower than they were: only equality means something
+	behindSince  time.Time     // since when the server has not come as far as the position
+	behindSeen   time.Time     // when that was seen last
+	freshNext    bool          // the next stream should leave the connection
+	mute         int           // watches in a row that were open for long and delivered nothing
+	missedByMute bool          // and a comparison found what they should have delivered
+	unanswered   int           // watches in a row that were not answered
+	streamLife   time.Duration // of the last stream that the server ended in good order
+	listNext     bool          // the next snapshot should be a LIST, whatever is known of the server
 
 	quiet       time.Duration // how long streams have said nothing, one after the other
 	quietChecks int           // comparisons for that reason, which found nothing
@@ -241,7 +248,7 @@ func (r *Reader) readOnce(ctx context.Context) ending {
 			return end
 		}
 	}
-	if r.Knowledge.polls() {
+	if r.polls() {
 		if s != nil {
 			s.close()
 		}
@@ -260,6 +267,9 @@ func (r *Reader) readOnce(ctx context.Context) ending {
 	}
 	return r.follow(ctx, s)
 }
+
+// polls reports whether snapshots at intervals are all that can be had.
+func (r *Reader) polls() bool { return r.Knowledge.polls() || r.position.unversioned() }
 
 // SetAPI makes the reader go on with the resource as the server serves it now. The objects and their resourceVersions
 // are the same in every version of an API, so nothing is emitted twice and nothing is lost. It is safe for concurrent

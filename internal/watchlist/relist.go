@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/redact"
@@ -180,7 +181,7 @@ func (f *follower) relistObject(ctx context.Context, l *relist, fr frame) error 
 			return nil
 		}
 		return f.emitRelisted(ctx, l, key, obj)
-	case isKnown && !f.isNewer(rv, known):
+	case isKnown && f.relate(rv, known) == emitted:
 		return nil
 	}
 	if l.metadataOnly {
@@ -260,8 +261,12 @@ func (f *follower) settleRelist(ctx context.Context, l *relist, missed *lostHist
 	f.Observer.RelistEnded("complete")
 	f.verified = verification{l.endVersion, f.Now()}
 	f.schedule.relistObjects, f.faults.failedRelists = false, 0
+	f.server.listNext = false
 	f.scheduleRelist(f.RelistInterval)
 	f.armRelist()
+	if missed.differences() > 0 && !f.Knowledge.watchDelivers.Load() && time.Since(f.began) >= resumeSilenceLimit {
+		f.suspectMute()
+	}
 	return f.replaceLive, nil
 }
 
@@ -311,13 +316,13 @@ func (f *follower) confirmRelist(ctx context.Context, l *relist, absent []Key, m
 		case ctx.Err() != nil:
 			return ctx.Err()
 		case err == nil && check.missing == 0:
-			f.Logger.Info("a LIST confirms that objects are gone which a relist lacks", append(f.fields(nil), zap.Int("objects", len(absent)))...)
+			f.log(zapcore.InfoLevel, "a LIST confirms that objects are gone which a relist lacks", "", append(f.fields(nil), zap.Int("objects", len(absent)))...)
 			return nil
 		case err == nil:
 			f.streamsLackObjects(check)
 		}
 	}
-	f.Logger.Info("relist lacks many objects, comparing everything with a whole snapshot", append(f.fields(nil), zap.Int("objects", len(absent)))...)
+	f.log(zapcore.InfoLevel, "relist lacks many objects, comparing everything with a whole snapshot", "", append(f.fields(nil), zap.Int("objects", len(absent)))...)
 	f.doubt(absent)
 	f.lost = missed
 	return errRelistDue
@@ -384,8 +389,8 @@ func (f *follower) settlePending(ctx context.Context, l *relist, missed *lostHis
 		switch {
 		case isGone && !gone.before(rv):
 			continue
-		case isKnown && !f.isNewer(rv, known):
-			if f.EmitSnapshots && rv == known && obj.JSON != "" {
+		case isKnown && f.isUnchanged(key, &obj, rv, known):
+			if f.EmitSnapshots && !rv.before(known) && obj.JSON != "" {
 				if err := f.emitRelisted(ctx, l, key, obj); err != nil {
 					return false, err
 				}
@@ -399,7 +404,7 @@ func (f *follower) settlePending(ctx context.Context, l *relist, missed *lostHis
 			return false, err
 		}
 		c := Change{Type: Added, Origin: Recovered, Object: obj, Key: key}
-		if isKnown && !known.none() {
+		if isKnown && f.inventory.wasEmitted(key) {
 			c.Type = Modified
 		}
 		if err := f.emit(ctx, c, snapshotEmitTimeout); err != nil {
@@ -407,7 +412,7 @@ func (f *follower) settlePending(ctx context.Context, l *relist, missed *lostHis
 		}
 		f.Observer.Recovered()
 		missed.count(c.Type)
-		f.remember(key, obj.Identity, rv)
+		f.rememberObject(key, &obj, rv)
 		f.inventory.markSeen(key)
 	}
 	return settled, nil
