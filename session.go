@@ -13,6 +13,10 @@ import (
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/watchlist"
 )
 
+// quietInterval is how often a quiet stream is compared where no bookmarks come. It is well below the five minutes after
+// which a kube-apiserver compacts the history by default.
+const quietInterval = 2 * time.Minute
+
 // session is a time of reading: a catalog and its readers under one context. Delivery and keeper outlive it, so that
 // reading can pause and go on.
 type session struct {
@@ -63,6 +67,7 @@ func (r *watchlistReceiver) newReader(t catalog.Target) catalog.Reader {
 		Now:            time.Now,
 		RelistInterval: r.cfg.Relist.Interval,
 		RotateInterval: r.cfg.Relist.RotateInterval,
+		QuietInterval:  quietInterval,
 		EmitSnapshots:  r.cfg.Relist.Emit == emitSnapshot,
 		SkipInitial:    r.cfg.InitialState == initialSkip,
 		Observer: readerObserver{

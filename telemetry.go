@@ -89,6 +89,7 @@ func (o readerObserver) StreamEnded(reason string) {
 }
 func (o readerObserver) DuplicateDropped()         { o.add(o.K8sWatchlistDuplicatesDropped) }
 func (o readerObserver) FrameUndecodable()         { o.add(o.K8sWatchlistUndecodableFrames) }
+func (o readerObserver) FrameOfAnotherKind()       { o.add(o.K8sWatchlistFramesOfAnotherKind) }
 func (o readerObserver) Recovered()                { o.add(o.K8sWatchlistRecovered) }
 func (o readerObserver) GapRecorded(reason string) { o.addWith(o.K8sWatchlistGaps, "reason", reason) }
 func (o readerObserver) RelistEnded(outcome string) {
@@ -97,6 +98,7 @@ func (o readerObserver) RelistEnded(outcome string) {
 func (o readerObserver) Paused()                    { o.add(o.K8sWatchlistPaused) }
 func (o readerObserver) InventoryChanged(delta int) { o.objects.Add(int64(delta)) }
 func (o readerObserver) StateChanged(s watchlist.State) {
+	o.addWith(o.K8sWatchlistReaderStates, "condition", s.Condition.String())
 	o.health.report(o.name, s.Err)
 }
 

@@ -25,21 +25,23 @@ func Tracer(settings component.TelemetrySettings) trace.Tracer {
 // TelemetryBuilder provides an interface for components to report telemetry
 // as defined in metadata and user config.
 type TelemetryBuilder struct {
-	meter                         metric.Meter
-	mu                            sync.Mutex
-	registrations                 []metric.Registration
-	K8sWatchlistConsumerRetries   metric.Int64Counter
-	K8sWatchlistDuplicatesDropped metric.Int64Counter
-	K8sWatchlistGaps              metric.Int64Counter
-	K8sWatchlistInventoryObjects  metric.Int64ObservableGauge
-	K8sWatchlistPaused            metric.Int64Counter
-	K8sWatchlistQueueBytes        metric.Int64ObservableGauge
-	K8sWatchlistRecordsDropped    metric.Int64Counter
-	K8sWatchlistRecovered         metric.Int64Counter
-	K8sWatchlistRelists           metric.Int64Counter
-	K8sWatchlistStreamsEnded      metric.Int64Counter
-	K8sWatchlistStreamsOpened     metric.Int64Counter
-	K8sWatchlistUndecodableFrames metric.Int64Counter
+	meter                           metric.Meter
+	mu                              sync.Mutex
+	registrations                   []metric.Registration
+	K8sWatchlistConsumerRetries     metric.Int64Counter
+	K8sWatchlistDuplicatesDropped   metric.Int64Counter
+	K8sWatchlistFramesOfAnotherKind metric.Int64Counter
+	K8sWatchlistGaps                metric.Int64Counter
+	K8sWatchlistInventoryObjects    metric.Int64ObservableGauge
+	K8sWatchlistPaused              metric.Int64Counter
+	K8sWatchlistQueueBytes          metric.Int64ObservableGauge
+	K8sWatchlistReaderStates        metric.Int64Counter
+	K8sWatchlistRecordsDropped      metric.Int64Counter
+	K8sWatchlistRecovered           metric.Int64Counter
+	K8sWatchlistRelists             metric.Int64Counter
+	K8sWatchlistStreamsEnded        metric.Int64Counter
+	K8sWatchlistStreamsOpened       metric.Int64Counter
+	K8sWatchlistUndecodableFrames   metric.Int64Counter
 }
 
 // TelemetryBuilderOption applies changes to default builder.
@@ -123,6 +125,12 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		metric.WithUnit("{event}"),
 	)
 	errs = errors.Join(errs, err)
+	builder.K8sWatchlistFramesOfAnotherKind, err = builder.meter.Int64Counter(
+		"otelcol_k8s_watchlist_frames_of_another_kind",
+		metric.WithDescription("Objects that came with another kind than the resource's, which their records have all the same. [Alpha]"),
+		metric.WithUnit("{frame}"),
+	)
+	errs = errors.Join(errs, err)
 	builder.K8sWatchlistGaps, err = builder.meter.Int64Counter(
 		"otelcol_k8s_watchlist_gaps",
 		metric.WithDescription("Times that the API server could not deliver some history, so that only the net differences were emitted. [Alpha]"),
@@ -145,6 +153,12 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		"otelcol_k8s_watchlist_queue_bytes",
 		metric.WithDescription("Bytes of the records that wait in the queue. [Alpha]"),
 		metric.WithUnit("By"),
+	)
+	errs = errors.Join(errs, err)
+	builder.K8sWatchlistReaderStates, err = builder.meter.Int64Counter(
+		"otelcol_k8s_watchlist_reader_states",
+		metric.WithDescription("Times that a reader came into a condition. One that is failing has streams that end again and again without anything new. [Alpha]"),
+		metric.WithUnit("{change}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.K8sWatchlistRecordsDropped, err = builder.meter.Int64Counter(

@@ -30,8 +30,10 @@ func TestSetupTelemetry(t *testing.T) {
 	}))
 	tb.K8sWatchlistConsumerRetries.Add(context.Background(), 1)
 	tb.K8sWatchlistDuplicatesDropped.Add(context.Background(), 1)
+	tb.K8sWatchlistFramesOfAnotherKind.Add(context.Background(), 1)
 	tb.K8sWatchlistGaps.Add(context.Background(), 1)
 	tb.K8sWatchlistPaused.Add(context.Background(), 1)
+	tb.K8sWatchlistReaderStates.Add(context.Background(), 1)
 	tb.K8sWatchlistRecordsDropped.Add(context.Background(), 1)
 	tb.K8sWatchlistRecovered.Add(context.Background(), 1)
 	tb.K8sWatchlistRelists.Add(context.Background(), 1)
@@ -44,6 +46,9 @@ func TestSetupTelemetry(t *testing.T) {
 	AssertEqualK8sWatchlistDuplicatesDropped(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
+	AssertEqualK8sWatchlistFramesOfAnotherKind(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
 	AssertEqualK8sWatchlistGaps(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
@@ -54,6 +59,9 @@ func TestSetupTelemetry(t *testing.T) {
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
 	AssertEqualK8sWatchlistQueueBytes(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
+	AssertEqualK8sWatchlistReaderStates(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
 	AssertEqualK8sWatchlistRecordsDropped(t, testTel,

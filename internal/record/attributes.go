@@ -31,6 +31,8 @@ const (
 	keyObjectResourceVersion = "k8s.object.resource_version"
 	keyObjectGeneration      = "k8s.object.generation"
 
+	keyKcpCluster = "k8s.kcp.cluster"
+
 	keyOwnerKind = "k8s.owner.kind"
 	keyOwnerName = "k8s.owner.name"
 	keyOwnerUID  = "k8s.owner.uid"
@@ -52,7 +54,7 @@ const (
 	keyBodyError = "k8s.body.error"
 )
 
-// attributesAtMost is how many attributes the record of an object can have.
+// attributesAtMost is how many attributes the record of an object can have, but for the logical cluster, which few have.
 const attributesAtMost = 20
 
 func putChange(m pcommon.Map, c *watchlist.Change) {
@@ -76,6 +78,7 @@ func putObject(m pcommon.Map, c *watchlist.Change) {
 		m.PutInt(keyObjectGeneration, o.Generation)
 	}
 	putNonEmpty(m, string(semconv.K8SNamespaceNameKey), o.Namespace)
+	putNonEmpty(m, keyKcpCluster, o.Cluster)
 	putNonEmpty(m, keyOwnerKind, o.Owner.Kind)
 	putNonEmpty(m, keyOwnerName, o.Owner.Name)
 	putNonEmpty(m, keyOwnerUID, o.Owner.UID)
@@ -103,6 +106,8 @@ func putGap(m pcommon.Map, g *watchlist.GapInfo) {
 	m.PutInt(keyGapAdded, int64(g.Added))
 	m.PutInt(keyGapModified, int64(g.Modified))
 	m.PutInt(keyGapDeleted, int64(g.Deleted))
+	putNonEmpty(m, keyObjectName, g.Object.Name)
+	putNonEmpty(m, string(semconv.K8SNamespaceNameKey), g.Object.Namespace)
 }
 
 func putTime(m pcommon.Map, key string, at time.Time) {

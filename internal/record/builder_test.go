@@ -218,6 +218,34 @@ func recordCases() []recordCase {
 				"net differences: 3 added, 2 modified, 1 deleted",
 		},
 		{
+			name: "inferred deletion in a logical cluster",
+			change: watchlist.Change{Scope: pods, Type: watchlist.Deleted, Origin: watchlist.Recovered, Inferred: true, ReadAt: read,
+				Object: redact.Object{Identity: redact.Identity{UID: "u", ResourceVersion: "9", Namespace: "shop", Name: "a", Cluster: "root:org:ws"}}},
+			event:     "k8s.object.deleted",
+			timestamp: read,
+			attributes: map[string]any{
+				"k8s.change.type": "DELETED", "k8s.change.origin": "recovered", "k8s.change.inferred": true, "k8s.resource.name": "pods",
+				"k8s.object.name": "a", "k8s.object.uid": "u", "k8s.object.resource_version": "9", "k8s.namespace.name": "shop",
+				"k8s.kcp.cluster": "root:org:ws", "k8s.pod.name": "a", "k8s.pod.uid": "u",
+			},
+		},
+		{
+			name: "gap of an object that cannot be read",
+			change: watchlist.Change{Scope: pods, Type: watchlist.Gap, Origin: watchlist.Recovered, ReadAt: read,
+				Gap: &watchlist.GapInfo{Reason: "undecodable", FromRV: "7", ToRV: "9", Object: redact.Identity{Namespace: "shop", Name: "big", UID: "u"}}},
+			event:     "k8s.watch.gap",
+			severity:  plog.SeverityNumberWarn,
+			timestamp: read,
+			attributes: map[string]any{
+				"k8s.change.origin": "recovered", "k8s.resource.name": "pods",
+				"k8s.gap.reason": "undecodable", "k8s.gap.from_resource_version": "7", "k8s.gap.to_resource_version": "9",
+				"k8s.gap.added": int64(0), "k8s.gap.modified": int64(0), "k8s.gap.deleted": int64(0),
+				"k8s.object.name": "big", "k8s.namespace.name": "shop",
+			},
+			body: "the watch of pods did not see every change between resource versions 7 and 9 (undecodable); " +
+				"net differences: 0 added, 0 modified, 0 deleted",
+		},
+		{
 			name: "gap of which little is known",
 			change: watchlist.Change{Scope: pods, Type: watchlist.Gap, Origin: watchlist.Recovered, ReadAt: read,
 				Gap: &watchlist.GapInfo{Reason: "history_reset", ToRV: "9"}},

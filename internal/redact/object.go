@@ -11,6 +11,7 @@ type Identity struct {
 	ResourceVersion string
 	Namespace       string
 	Name            string
+	Cluster         string // logical cluster, where a stream shows several (kcp); decoding does not set it
 }
 
 // Clone returns an identity that keeps no object alive.
@@ -20,6 +21,7 @@ func (id Identity) Clone() Identity {
 		ResourceVersion: strings.Clone(id.ResourceVersion),
 		Namespace:       strings.Clone(id.Namespace),
 		Name:            strings.Clone(id.Name),
+		Cluster:         strings.Clone(id.Cluster),
 	}
 }
 

@@ -116,6 +116,7 @@ type GapInfo struct {
 	Added    int
 	Modified int
 	Deleted  int
+	Object   redact.Identity // of undecodable: the object that could not be read, as far as it can be named
 }
 
 // SnapshotInfo frames a set of Snapshot changes, so that a backend can prove it complete.

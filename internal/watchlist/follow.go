@@ -18,6 +18,8 @@ type follower struct {
 	silence   *time.Timer // fires when it has said nothing for too long
 	relist    *time.Timer
 	rotate    *time.Timer
+	quiet     *time.Timer   // fires when a quiet stream without bookmarks is to be compared
+	quietDue  bool          // the slot is wanted for that
 	hopeless  error         // why the live stream is no good, as a relist has shown
 	slot      chan struct{} // where to take a slot for a relist, while one is wanted
 }
@@ -30,6 +32,7 @@ func (r *Reader) follow(ctx context.Context, s *stream) ending {
 		silence: dueTimer(time.Time{}),
 		relist:  dueTimer(r.schedule.relist),
 		rotate:  dueTimer(r.schedule.rotate),
+		quiet:   dueTimer(time.Time{}),
 	}
 	defer func() {
 		f.abandonRelist()
@@ -38,6 +41,7 @@ func (r *Reader) follow(ctx context.Context, s *stream) ending {
 		f.silence.Stop()
 		f.relist.Stop()
 		f.rotate.Stop()
+		f.quiet.Stop()
 	}()
 	if s.opened { // a snapshot that goes on
 		f.began = time.Now()
@@ -52,6 +56,7 @@ func (r *Reader) follow(ctx context.Context, s *stream) ending {
 	if !f.began.IsZero() {
 		end.lived = time.Since(f.began)
 	}
+	r.noteAlive(end)
 	if f.live.opened || !isUnanswered(err) { // a server that cannot be reached is not silent
 		f.sumQuiet()
 	}
@@ -91,7 +96,11 @@ func (f *follower) loop(ctx context.Context) error {
 				return errSilent
 			}
 		case <-f.relist.C:
-			f.slot = f.SnapshotSlots.taken
+			f.slot, f.quietDue = f.SnapshotSlots.taken, false
+		case <-f.quiet.C:
+			if f.slot == nil && f.successor == nil && f.Knowledge.lacksBookmarks() {
+				f.slot, f.quietDue = f.SnapshotSlots.taken, true
+			}
 		case f.slot <- struct{}{}:
 			f.slot = nil
 			if err := f.beginRelist(ctx, f.SnapshotSlots.hold()); err != nil {
@@ -125,6 +134,9 @@ func (f *follower) takeLive(c chunk) error {
 		}
 		return err
 	}
+	if c.head != nil {
+		return f.badFrame(&frameTooLargeError{c.head})
+	}
 	if c.opened {
 		f.began = time.Now()
 		f.listen()
@@ -137,6 +149,10 @@ func (f *follower) takeLive(c chunk) error {
 func (f *follower) abandonRelist() {
 	if f.successor != nil && f.successor.relist != nil {
 		f.Observer.RelistEnded("failed")
+		if f.successor.relist.quiet {
+			f.schedule.quiet = time.Now() // on the stream that follows
+			return
+		}
 		f.scheduleRelist(failedRelistRetry)
 	}
 }
@@ -156,6 +172,8 @@ func (f *follower) readLive(ctx context.Context) error {
 		f.Knowledge.watchDelivered()
 		f.server.missedByMute = false
 		f.server.quiet, f.server.quietChecks = 0, 0
+		f.server.recoveries, f.server.futile = 0, 0
+		f.schedule.quiet = time.Time{}
 		f.server.behindSince = time.Time{}
 		f.listen()
 	}
@@ -167,6 +185,7 @@ func (f *follower) readLive(ctx context.Context) error {
 func (f *follower) listen() {
 	f.quietFrom = time.Now()
 	f.silence.Reset(f.silenceLimit(f.live))
+	f.armQuiet()
 }
 
 // sumQuiet adds to how long streams have said nothing.

@@ -105,6 +105,10 @@ type inventory struct {
 	oddVersions map[Key]string
 
 	contents map[Key]uint64 // hashes of the objects whose versions mean nothing, as they were emitted last
+
+	// The logical clusters of objects that name one, each name once.
+	clusters     map[Key]string
+	clusterNames map[string]string
 }
 
 type entry struct {
@@ -119,6 +123,9 @@ func newInventory() *inventory {
 		oddUIDs:     make(map[Key]string),
 		oddVersions: make(map[Key]string),
 		contents:    make(map[Key]uint64),
+
+		clusters:     make(map[Key]string),
+		clusterNames: make(map[string]string),
 	}
 }
 
@@ -158,6 +165,9 @@ func (inv *inventory) put(key Key, id redact.Identity, rv version) {
 			inv.oddUIDs[key] = strings.Clone(id.UID)
 		}
 	}
+	if id.Cluster != "" {
+		inv.putCluster(key, id.Cluster)
+	}
 	if rv.text != "" {
 		inv.oddVersions[key] = rv.text
 	} else if len(inv.oddVersions) > 0 {
@@ -165,6 +175,15 @@ func (inv *inventory) put(key Key, id redact.Identity, rv version) {
 	}
 	e.rv = rv.number
 	inv.entries[key] = e
+}
+
+func (inv *inventory) putCluster(key Key, cluster string) {
+	name, ok := inv.clusterNames[cluster]
+	if !ok {
+		name = strings.Clone(cluster)
+		inv.clusterNames[name] = name
+	}
+	inv.clusters[key] = name
 }
 
 func (inv *inventory) remove(key Key) {
@@ -175,6 +194,7 @@ func (inv *inventory) remove(key Key) {
 	delete(inv.entries, key)
 	delete(inv.oddUIDs, key)
 	delete(inv.oddVersions, key)
+	delete(inv.clusters, key)
 	inv.forgetContent(key)
 	if inv.names.remove(e.name) {
 		inv.compactNames()
@@ -256,7 +276,7 @@ func (inv *inventory) identity(key Key) redact.Identity {
 	if !ok {
 		return redact.Identity{}
 	}
-	id := redact.Identity{ResourceVersion: inv.versionOf(key, e).String()}
+	id := redact.Identity{ResourceVersion: inv.versionOf(key, e).String(), Cluster: inv.clusters[key]}
 	id.Namespace, id.Name = inv.names.get(e.name)
 	if odd, ok := inv.oddUIDs[key]; ok {
 		id.UID = odd

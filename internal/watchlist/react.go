@@ -34,6 +34,9 @@ func (r *Reader) react(ctx context.Context, end ending) {
 		r.loseHistory("relist", checked)
 		return
 
+	case errors.Is(err, errRewound):
+		return // a second snapshot is compared by equality
+
 	case errors.Is(err, errQueueFull):
 		r.Observer.Paused()
 		r.setState(Paused, nil)
@@ -63,10 +66,13 @@ func (r *Reader) react(ctx context.Context, end ending) {
 
 	case isExpired(err) && !end.snapshot:
 		// An API server that restarts, or a CRD that is edited, forgets its history; nothing is wrong.
-		r.loseHistory(reasonExpired, certain)
-		if time.Since(r.schedule.lastSnapshot) < steadyLife && end.lived < steadyLife {
-			r.wait(ctx, r.backoff.NextBackOff())
+		r.Knowledge.historyGone(r.position.rv)
+		if r.wasAlive() {
+			r.loseHistory(reasonExpired, checked)
+		} else {
+			r.loseHistory(reasonExpired, certain)
 		}
+		r.paceRecovery(ctx, end)
 		return
 
 	case isExpired(err) && !end.listed:
@@ -111,6 +117,10 @@ func (r *Reader) react(ctx context.Context, end ending) {
 			r.faults.badSnapshots++
 		} else if r.faults.badFrames > 1 {
 			r.loseHistory(reasonUndecodable, certain)
+			if r.lost != nil {
+				r.lost.object = objectTooLarge(err)
+			}
+			r.Logger.Error("watch event cannot be decoded, going around it with a fresh snapshot", r.fields(err)...)
 		}
 
 	case isCleanEnd(err) && end.opened && !end.snapshot:
@@ -171,6 +181,34 @@ func (r *Reader) reactToRefusedVersion(ctx context.Context, err error) {
 	r.wait(ctx, r.backoff.NextBackOff())
 }
 
+const (
+	maxRecoveryPace = time.Minute
+	maxFutilePace   = 5 * time.Minute
+	quickRecoveries = 2
+)
+
+// paceRecovery waits before a snapshot where recoveries follow one another and no live event or bookmark comes between
+// them: a server that forgets its history all the time, or whose watch never knows the version of its list, would else be
+// asked for everything again and again. What changes meanwhile comes with the next snapshot, that much later.
+func (r *Reader) paceRecovery(ctx context.Context, end ending) {
+	r.server.recoveries++
+	pace, most := time.Duration(0), maxRecoveryPace
+	n := r.server.recoveries - quickRecoveries
+	if r.server.futile > 0 {
+		n, most = max(n, r.server.futile), maxFutilePace
+	}
+	if n > 0 {
+		pace = spread(min(steadyLife<<min(n-1, 10), most))
+	}
+	since := time.Since(r.schedule.lastSnapshot)
+	switch {
+	case since < pace:
+		r.wait(ctx, pace-since)
+	case since < steadyLife && end.lived < steadyLife:
+		r.wait(ctx, r.backoff.NextBackOff())
+	}
+}
+
 // reactToCleanEnd: time was up, the server goes down, or it found this watcher too slow.
 func (r *Reader) reactToCleanEnd(ctx context.Context, end ending) {
 	usual := r.isUsualEnd(end)
@@ -184,7 +222,8 @@ func (r *Reader) reactToCleanEnd(ctx context.Context, end ending) {
 	} else {
 		r.faults.shortEmptyStreams = 0
 	}
-	if end.frames == 0 && end.lived >= shortLife && r.Knowledge.lacksBookmarks() && time.Since(r.schedule.lastSnapshot) >= unverifiedInterval {
+	if end.frames == 0 && end.lived >= shortLife && r.Knowledge.lacksBookmarks() &&
+		time.Since(r.schedule.lastSnapshot) >= unverifiedInterval && r.Now().Sub(r.verified.at) >= unverifiedInterval {
 		// Without bookmarks a watch that is set in the future cannot be told from a quiet one.
 		r.loseHistory(reasonUnverified, checked)
 	}

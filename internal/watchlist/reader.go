@@ -43,8 +43,11 @@ type Options struct {
 
 	RelistInterval time.Duration // mean time between relists; 0 is never
 	RotateInterval time.Duration // mean time between rotations; 0 is never
-	EmitSnapshots  bool          // a relist emits every object, not only what differs
-	SkipInitial    bool          // the initial state is not emitted, only what changes
+	// QuietInterval is the mean time after which a stream is compared that says nothing where no bookmarks come; 0 is
+	// never.
+	QuietInterval time.Duration
+	EmitSnapshots bool // a relist emits every object, not only what differs
+	SkipInitial   bool // the initial state is not emitted, only what changes
 
 	// Restore gives back what was known when an earlier reader of the scope was stopped: add is called for each
 	// object, and then the progress is returned. With an error it is as if nothing had been known. Where it is set,
@@ -151,6 +154,10 @@ type serverView struct {
 
 	quiet       time.Duration // how long streams have said nothing, one after the other
 	quietChecks int           // comparisons for that reason, which found nothing
+
+	aliveUntil time.Time // when the last quiet stream was cut, which had been alive until then
+	recoveries int       // from expired history, since the last live event or bookmark
+	futile     int       // those of them in a row that found the server no further than the position
 }
 
 // faults counts what went wrong since it last went well.
@@ -174,6 +181,7 @@ type schedule struct {
 	relist        time.Time
 	relistObjects bool // the last relist found objects missing, and the next one has to bring them
 	rotate        time.Time
+	quiet         time.Time // comparison of a quiet stream without bookmarks
 	lastSnapshot  time.Time
 }
 
@@ -237,6 +245,9 @@ type ending struct {
 // or the history since then is lost, and after it, or else at once, the changes from the position on.
 func (r *Reader) readOnce(ctx context.Context) ending {
 	var s *stream
+	if !r.position.none() && r.lost == nil && r.Knowledge.isHistoryGone(r.position.rv) {
+		r.loseHistory(reasonExpired, certain) // to ask for it once more would be futile
+	}
 	if r.position.none() || r.lost != nil && !r.lost.ask {
 		began := time.Now()
 		var err error

@@ -308,6 +308,8 @@ func readScenarioConfig(t *testing.T, text string) scenario {
 			s.runFor = duration(value)
 		case "relist":
 			s.options.RelistInterval = duration(value)
+		case "quiet":
+			s.options.QuietInterval = duration(value)
 		case "rotate":
 			s.options.RotateInterval = duration(value)
 		case "emit":
@@ -453,6 +455,7 @@ func (o *countingObserver) StreamOpened(kind string)   { o.count("opened " + kin
 func (o *countingObserver) StreamEnded(reason string)  { o.count("ended " + reason) }
 func (o *countingObserver) DuplicateDropped()          { o.count("duplicate") }
 func (o *countingObserver) FrameUndecodable()          { o.count("undecodable") }
+func (o *countingObserver) FrameOfAnotherKind()        { o.count("other kind") }
 func (o *countingObserver) Recovered()                 { o.count("recovered") }
 func (o *countingObserver) GapRecorded(reason string)  { o.count("gap " + reason) }
 func (o *countingObserver) RelistEnded(outcome string) { o.count("relist " + outcome) }

@@ -120,6 +120,11 @@ func (r *Reader) readSnapshot(ctx context.Context, s *stream, pass *snapshotPass
 			} else {
 				r.nowReading()
 			}
+			if c.head != nil {
+				if err := r.tooLargeInSnapshot(ctx, pass, c.head); err != nil {
+					return err
+				}
+			}
 		case <-patience.C:
 			if s.opened {
 				return errNoEndMarker
@@ -134,9 +139,10 @@ func (r *Reader) readSnapshot(ctx context.Context, s *stream, pass *snapshotPass
 // snapshotPass is one try at a snapshot.
 type snapshotPass struct {
 	listed       bool
-	known        int       // objects that were known when it began
-	received     int       // objects that came
-	unidentified bool      // some object could not even be identified: nothing is proven absent
+	known        int  // objects that were known when it began
+	received     int  // objects that came
+	unidentified bool // some object could not even be identified: nothing is proven absent
+	older        olderObjects
 	liveSince    time.Time // when the first event came that looks like one of a watch
 }
 
@@ -194,6 +200,9 @@ func (r *Reader) snapshotObject(ctx context.Context, pass *snapshotPass, f frame
 			key := keyOf(id)
 			if known, ok := r.inventory.get(key); ok && r.relate(parseVersion(id.ResourceVersion), known) == emitted {
 				r.inventory.markSeen(key)
+				pass.older.note(key, parseVersion(id.ResourceVersion), known, func() (redact.Object, error) {
+					return r.decode(f.object, true)
+				})
 				return nil
 			}
 		}
@@ -206,9 +215,10 @@ func (r *Reader) snapshotObject(ctx context.Context, pass *snapshotPass, f frame
 	if !r.owns(key) {
 		return nil
 	}
-	if gone, ok := r.deletedAhead[key]; ok && !gone.before(rv) {
+	if gone, ok := r.deletedAhead[key]; ok && !gone.before(rv) && !r.server.historyReset {
 		return nil
 	}
+	pass.older.drop(key)
 	known, isKnown := r.inventory.get(key)
 	if isKnown {
 		r.inventory.markSeen(key)
@@ -276,6 +286,7 @@ func (r *Reader) snapshotDeletion(ctx context.Context, pass *snapshotPass, f fra
 	}
 	r.forget(key)
 	r.deletedAhead[key] = rv
+	pass.older.drop(key)
 	return nil
 }
 
@@ -290,6 +301,9 @@ func (r *Reader) completeSnapshot(ctx context.Context, pass *snapshotPass, rv ve
 	}
 	if !r.server.historyReset && rv.before(r.position.rv) {
 		return errStale
+	}
+	if err := r.emitOlder(ctx, pass, rv); err != nil {
+		return err
 	}
 	if !pass.unidentified {
 		absent := r.inventory.unseen()
@@ -320,6 +334,11 @@ func (r *Reader) completeSnapshot(ctx context.Context, pass *snapshotPass, rv ve
 		clear(r.deletedAhead) // versions of another history
 	}
 	r.server.listNext, r.doubted = false, doubted{}
+	if r.lost != nil && r.lost.differences() == 0 && rv == r.position.rv {
+		r.server.futile++
+	} else {
+		r.server.futile = 0
+	}
 	r.judgeWatches(pass)
 	r.initial, r.lost, r.server.historyReset = snapshotSet{}, nil, false
 	r.position = closedPosition(rv)
