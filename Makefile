@@ -99,7 +99,7 @@ test-e2e: $(COLLECTOR) ## Run the end-to-end tests, against a real control plane
 	../tools/progress.sh "end-to-end tests" $(GO) test $(RACE) -v -timeout 30m ./e2e/... ./harness/...
 
 # Every run of 90 seconds and more has every kind of fault at least once.
-test-chaos: CHAOS_SEED = 10
+test-chaos: CHAOS_SEED = 11
 .PHONY: test-chaos
 test-chaos: $(COLLECTOR) ## Run the chaos run of one seed in about three minutes
 	@folder=$$($(CONTROL_PLANE)) || exit; cd test && \

@@ -17,6 +17,11 @@ const stopGrace = 5 * time.Second
 func (r *run) inflict(f Fault) {
 	if f.Kind.beside() {
 		r.beginBeside(f)
+		if f.Kind == IdleCutter { // others would end the streams sooner
+			r.waitUntil(time.Now().Add(idleCut / 2))
+			r.at(Compacted)
+			r.waitUntil(time.Now().Add(idleCut * 3 / 2))
+		}
 		return
 	}
 	over := r.causes(f.Kind)
@@ -186,8 +191,9 @@ func (r *run) beginBeside(f Fault) {
 	}})
 }
 
-// idleCut is how long nothing has to come on a stream for the idle cutter to end it.
-const idleCut = 30 * time.Second
+// idleCut is how long nothing has to come on a stream for the idle cutter to end it: less than it takes until a stream is
+// rotated with an odd seed, as with a load balancer and the rotation interval that is the default.
+const idleCut = 12 * time.Second
 
 // hold lets a fault last, with something else in the middle of it.
 func (r *run) hold(f Fault) {

@@ -12,17 +12,17 @@ type Kind string
 
 // Faults that last for a while, and those that are over at once, which may also happen during one that lasts.
 const (
-	CollectorKilled      Kind = "collector killed"              // and started again after the hold
-	CollectorRestarted   Kind = "collector restarted"           // in good order
-	CollectorKilledOften Kind = "collector killed many times"   // each time shortly after its start
-	APIServerKilled      Kind = "API server killed"             // and started again after the hold
-	APIServerStopped     Kind = "API server stopped"            // with SIGTERM, and started again
-	HistoryLost          Kind = "history lost"                  // cut off, etcd compacted and API server restarted meanwhile
-	HistoryLostDown      Kind = "history lost with the collector down"  // the same while the collector is down
-	EtcdRestored         Kind = "etcd restored"                 // as it was before the hold, with bumped revisions
-	VersionMoved         Kind = "API version moved"             // both are served during the hold, then only the new one
-	SinkKilled           Kind = "sink killed"                   // and started again after the hold
-	SinkKilledUnanswered Kind = "sink killed before its answer" // it has stored a batch and not answered
+	CollectorKilled      Kind = "collector killed"                     // and started again after the hold
+	CollectorRestarted   Kind = "collector restarted"                  // in good order
+	CollectorKilledOften Kind = "collector killed many times"          // each time shortly after its start
+	APIServerKilled      Kind = "API server killed"                    // and started again after the hold
+	APIServerStopped     Kind = "API server stopped"                   // with SIGTERM, and started again
+	HistoryLost          Kind = "history lost"                         // cut off, etcd compacted and API server restarted meanwhile
+	HistoryLostDown      Kind = "history lost with the collector down" // the same while the collector is down
+	EtcdRestored         Kind = "etcd restored"                        // as it was before the hold, with bumped revisions
+	VersionMoved         Kind = "API version moved"                    // both are served during the hold, then only the new one
+	SinkKilled           Kind = "sink killed"                          // and started again after the hold
+	SinkKilledUnanswered Kind = "sink killed before its answer"        // it has stored a batch and not answered
 	SinkRefuses          Kind = "sink unavailable"
 	SinkExhausted        Kind = "sink exhausted"
 	SinkBlocks           Kind = "sink blocks"
@@ -194,9 +194,13 @@ func Draw(seed uint64, duration time.Duration, only ...Kind) (Settings, []Fault)
 	between := func(least, most float64) time.Duration {
 		return time.Duration((least+random.Float64()*(most-least))*10) * (time.Second / 10)
 	}
+	rotateInterval := between(3, 15)
+	if seed%2 == 1 {
+		rotateInterval = between(40, 60) // so that a stream can be idle for long enough
+	}
 	settings := Settings{
 		RelistInterval: between(2, 6),
-		RotateInterval: between(3, 15),
+		RotateInterval: rotateInterval,
 		Body:           []string{"map", "json"}[random.IntN(2)],
 		QueueBytes:     []int{512 << 10, 1 << 20, 4 << 20, 16 << 20}[random.IntN(4)],
 		BatchRecords:   []int{20, 100, 500}[random.IntN(3)],
@@ -244,7 +248,10 @@ func Draw(seed uint64, duration time.Duration, only ...Kind) (Settings, []Fault)
 			f.Also = also
 		}
 		faults = append(faults, f)
-		if !w.kind.beside() {
+		switch {
+		case w.kind == IdleCutter:
+			at += 2 * idleCut
+		case !w.kind.beside():
 			at += f.Hold
 		}
 		switch rest := random.IntN(5); {

@@ -90,7 +90,7 @@ func TestSlowFirstAnswer(t *testing.T) {
 // Such streams have delivered everything up to their end: nothing is missed, and no gap is reported.
 func TestIdleCutterOnQuietEvents(t *testing.T) {
 	t.Parallel()
-	const idle, cuts = time.Second, 5
+	const idle, cuts = 15 * time.Second, 3
 	events := schema.GroupVersionResource{Version: "v1", Resource: "events"}
 	c, front, access := behindFront(t)
 	etcd := harness.ConnectEtcd(t, c)
