@@ -309,6 +309,29 @@ func TestReadingDoesNotWaitForTheClusterUID(t *testing.T) {
 	f("no UID", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "{}") })
 }
 
+// A server that refuses the UID gives it no sooner if reading waits.
+func TestRefusedClusterUIDDelaysNothing(t *testing.T) {
+	for _, code := range []int{http.StatusForbidden, http.StatusNotFound} {
+		t.Run(fmt.Sprint(code), func(t *testing.T) {
+			t.Parallel()
+			server := newPodServer(t)
+			server.clusterUID = func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Content-Type", "application/json")
+				w.WriteHeader(code)
+				fmt.Fprintf(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","code":%d}`, code)
+			}
+			sink := new(consumertest.LogsSink)
+			r, err := NewFactory().CreateLogs(t.Context(), receivertest.NewNopSettings(metadata.Type), podsConfig(server.URL), sink)
+			require.NoError(t, err)
+			began := time.Now()
+			require.NoError(t, r.Start(t.Context(), componenttest.NewNopHost()))
+			require.Eventually(t, func() bool { return len(recordsOf(sink)) == 2 }, 10*time.Second, 5*time.Millisecond)
+			assert.Less(t, time.Since(began), clusterUIDWait)
+			require.NoError(t, r.Shutdown(t.Context()))
+		})
+	}
+}
+
 // Records carry the UID from when it is known on.
 func TestClusterUIDThatIsKnownLater(t *testing.T) {
 	server := newPodServer(t)

@@ -36,11 +36,11 @@ func (r *watchlistReceiver) startSession() *session {
 	ctx, cancel := context.WithCancel(context.Background())
 	s := &session{cancel: cancel}
 	s.running.Go(func() { r.crowd.Run(ctx) })
-	known := make(chan struct{})
-	s.running.Go(func() { r.learnClusterUID(ctx, known) })
+	answered := make(chan struct{})
+	s.running.Go(func() { r.learnClusterUID(ctx, answered) })
 	s.running.Go(func() {
 		select {
-		case <-known:
+		case <-answered:
 		case <-time.After(clusterUIDWait):
 		case <-ctx.Done():
 		}
@@ -136,8 +136,10 @@ const (
 	clusterUIDInterval = 5 * time.Minute
 )
 
-// learnClusterUID asks for the UID of the cluster until the server gives it, and then closes known.
-func (r *watchlistReceiver) learnClusterUID(ctx context.Context, known chan<- struct{}) {
+// learnClusterUID asks for the UID of the cluster until the server gives it. It closes answered once that is so, or once
+// the server has refused it: then there is nothing to wait for.
+func (r *watchlistReceiver) learnClusterUID(ctx context.Context, answered chan<- struct{}) {
+	answer := sync.OnceFunc(func() { close(answered) })
 	retry := watchlist.NewBackoff(800*time.Millisecond, 30*time.Second)
 	reported := ""
 	for {
@@ -147,12 +149,13 @@ func (r *watchlistReceiver) learnClusterUID(ctx context.Context, known chan<- st
 		}
 		if err == nil {
 			r.records.SetClusterUID(uid)
-			close(known)
+			answer()
 			return
 		}
 		pause := retry.NextBackOff()
 		message := "cannot ask for the UID of the cluster, records carry no k8s.cluster.uid until it is known"
 		if apierrors.IsForbidden(err) || apierrors.IsNotFound(err) {
+			answer()
 			pause = clusterUIDInterval
 			message = "records carry no k8s.cluster.uid: grant get on the namespace kube-system to have it"
 		}

@@ -3,6 +3,8 @@ package chaos
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"sync"
 	"testing"
@@ -41,6 +43,9 @@ type Sink struct {
 	batches   []*Batch
 	stored    chan struct{} // closed when the next batch is stored
 	records   int
+	poison    *Poison
+	denied    map[denial]bool       // what was refused for good, and not because of something else in its batch
+	refusals  map[string]int        // how many records were, by resource
 	states    map[string]fold.State // by resource: what who applies the records believes
 }
 
@@ -53,7 +58,21 @@ const (
 	blocking               // neither stores nor answers
 	unanswering            // stores, and never answers
 	losingAnswer           // stores, and answers that it could not
+	denying                // refuses for good
 )
+
+// Poison names an object about which the sink takes no record, and refuses every batch that has one.
+type Poison struct{ Resource, Name string }
+
+func (p *Poison) is(record harness.Record) bool {
+	return p != nil && record.Object != nil && record.Resource == p.Resource && record.Object.Name == p.Name
+}
+
+// denial is a version of an object that was refused for good.
+type denial struct {
+	resource string
+	revisionOf
+}
 
 // lifeHeader tells the sink which life of the collector a request is from.
 const lifeHeader = "chaos-life"
@@ -61,7 +80,8 @@ const lifeHeader = "chaos-life"
 // StartSink starts a sink that ends with the test.
 func StartSink(t testing.TB) *Sink {
 	t.Helper()
-	s := &Sink{address: harness.FreeAddress(t), changed: make(chan struct{}), stored: make(chan struct{}), states: map[string]fold.State{}}
+	s := &Sink{address: harness.FreeAddress(t), changed: make(chan struct{}), stored: make(chan struct{}), states: map[string]fold.State{},
+		denied: map[denial]bool{}, refusals: map[string]int{}}
 	s.Start(t)
 	t.Cleanup(s.Kill)
 	return s
@@ -143,6 +163,9 @@ func (s *Sink) receive(ctx context.Context, logs plog.Logs) error {
 	}
 	var records harness.Records
 	records.Add(logs)
+	if err := s.deny(behaviour, records.All()); err != nil {
+		return err
+	}
 	batch := &Batch{At: time.Now(), Life: lifeOf(ctx), Records: records.All()}
 	switch behaviour {
 	case unanswering:
@@ -162,6 +185,50 @@ func (s *Sink) receive(ctx context.Context, logs plog.Logs) error {
 	}
 	s.answer(ctx, batch)
 	return nil
+}
+
+// deny returns why records are refused for good, if they are.
+func (s *Sink) deny(b behaviour, records []harness.Record) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	poisoned := slices.ContainsFunc(records, s.poison.is)
+	if b != denying && !poisoned {
+		return nil
+	}
+	for _, record := range records {
+		if b != denying && !s.poison.is(record) {
+			continue // it has to come again without what it came with
+		}
+		s.refusals[record.Resource]++
+		if record.Object != nil {
+			s.denied[denial{record.Resource, revisionOf{record.Object.UID, number(record.Object.ResourceVersion)}}] = true
+		}
+	}
+	if b == denying {
+		return status.Error(codes.PermissionDenied, "you may not write")
+	}
+	return status.Error(codes.InvalidArgument, "a record cannot be understood")
+}
+
+// Poisoned makes the sink refuse what is about an object from now on; nil: nothing any more.
+func (s *Sink) Poisoned(p *Poison) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.poison = p
+}
+
+// Denied are the versions of objects that were refused for good.
+func (s *Sink) Denied() map[denial]bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return maps.Clone(s.denied)
+}
+
+// Refused is how many records were refused for good, by resource.
+func (s *Sink) Refused() map[string]int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return maps.Clone(s.refusals)
 }
 
 func lifeOf(ctx context.Context) int {
