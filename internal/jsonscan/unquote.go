@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// Unquote returns what the inside of a string (without its quotes, and accepted by [String]) stands for.
+// Unquote returns the text that the inside of a string (without its quotes, and accepted by [String]) stands for.
 // Like encoding/json it puts U+FFFD in the place of each byte that is not UTF-8 and of each lone surrogate.
 func Unquote(s []byte) string {
 	var out strings.Builder
