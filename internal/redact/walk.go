@@ -20,9 +20,6 @@ type walk struct {
 	secret    []span
 }
 
-// span is data[from:to].
-type span struct{ from, to int }
-
 // value passes the value at data[i], which is kept, and lies inside depth arrays and objects.
 func (w *walk) value(i int, in *interior, depth int) (end int, err error) {
 	switch w.data[i] {
