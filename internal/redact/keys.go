@@ -80,10 +80,13 @@ var innocentAnnotations = []string{"/auth-secret", "/auth-tls-secret", "/proxy-s
 // maxKey is how much of a key is looked at, from its end.
 const maxKey = 128
 
-// keyTable classifies keys. The zero table has no rules; use newKeyTable.
+// keyTable classifies keys. Use newKeyTable.
 type keyTable struct {
-	ends  [256]uint32 // by the last letter: one bit for each letter that may stand before it, see endsLike
-	extra []keyPattern
+	// One bit for each ending of three letters, by its hash, that keys with a class have. Nearly all keys without one
+	// are told by it.
+	endings [1 << endingBits / 64]uint64
+	any     bool // every ending may have a class
+	extra   []keyPattern
 }
 
 // keyPattern is an entry of mask_keys: the last words of a key, or a pattern for all of it.
@@ -94,14 +97,28 @@ type keyPattern struct {
 
 var standardKeys = newKeyTable(nil)
 
+// structuralWords are last words of keys that have a class, but for sensitive ones.
+var structuralWords = map[string]class{
+	"labels": labelsKey, "selector": labelsKey, "selectors": labelsKey, "expressions": labelsKey,
+	"annotations": annotationsKey, "ref": referenceKey, "refs": referenceKey, "from": referenceKey,
+	"headers": headersKey, "header": headersKey, "modifier": headersKey,
+	"command": commandKey, "commands": commandKey, "args": commandKey, "arguments": commandKey, "cmd": commandKey,
+	"entrypoint": commandKey, "script": commandKey, "argv": commandKey,
+	"env": environmentKey, "envs": environmentKey, "var": environmentKey, "vars": environmentKey, "environment": environmentKey,
+	"variables": environmentKey, "proxymetadata": environmentKey, "metadata": environmentKey,
+	"applied": lastAppliedKey, "successful": lastAppliedKey, "reconciled": lastAppliedKey, "observed": lastAppliedKey,
+	"known": lastAppliedKey, "configuration": lastAppliedKey, "config": lastAppliedKey, "podtemplate": lastAppliedKey,
+	"template": lastAppliedKey, "spec": lastAppliedKey, "state": lastAppliedKey, "manifest": lastAppliedKey,
+	"original": lastAppliedKey, "pod": lastAppliedKey, "lastapplied": lastAppliedKey,
+}
+
 // newKeyTable returns the table of the policy, with more sensitive keys.
 func newKeyTable(maskKeys []string) *keyTable {
 	t := &keyTable{}
 	add := func(word string) {
-		c := word[len(word)-1]
-		bits := uint32(1) << (word[len(word)-2] & 31)
-		t.ends[c] |= bits
-		t.ends[c&^0x20] |= bits
+		n := len(word)
+		h := endingHash(word[n-3], word[n-2], word[n-1])
+		t.endings[h/64] |= 1 << (h % 64)
 	}
 	for w := range sensitiveWords {
 		add(w)
@@ -109,79 +126,94 @@ func newKeyTable(maskKeys []string) *keyTable {
 	for _, w := range sensitiveEndings {
 		add(w)
 	}
-	for w := range words(`env envs vars environment variables buildargs proxymetadata envvar
-		headers headermodifier command commands args arguments cmd entrypoint script argv
-		labels selector selectors matchexpressions annotations
-		applied successful reconciled observed known config configuration spec podtemplate template state manifest
-		original originalpod ref refs valuefrom`) {
-		add(w)
-	}
-	for c := range t.ends {
-		if !isLetter(byte(c)) { // password1, TOKEN_2, "password:"
-			t.ends[c] = ^uint32(0)
+	for w := range structuralWords {
+		if w != "metadata" && w != "pod" && w != "from" {
+			add(w)
 		}
 	}
+	add("proxymetadata")
+	add("original-pod")
+	add("valuefrom")
 	for _, entry := range maskKeys {
 		lower := strings.ToLower(entry)
 		if strings.Contains(lower, "*") {
 			t.extra = append(t.extra, keyPattern{glob: lower})
-			lower = strings.TrimRight(lower, "*")
-			if n := len(lower); n >= 2 && lower[n-1] != '*' && lower[n-2] != '*' && !strings.HasSuffix(entry, "*") {
-				add(lower[n-2:])
-				continue
-			}
-			for c := range t.ends { // its ending may be anything
-				t.ends[c] = ^uint32(0)
+			if ending := lower[strings.LastIndexByte(lower, '*')+1:]; len(ending) >= 3 {
+				add(ending)
+			} else {
+				t.any = true
 			}
 			continue
 		}
 		glued := string(appendGlued(nil, []byte(lower)))
 		t.extra = append(t.extra, keyPattern{words: glued})
-		if len(glued) >= 2 {
+		if len(glued) >= 3 {
 			add(glued)
+		} else {
+			t.any = true
 		}
 	}
 	return t
 }
 
-// endsLike reports whether a key that ends in these two bytes may have a class. It is false for most keys.
-func (t *keyTable) endsLike(previous, last byte) bool {
-	return t.ends[last]>>(previous&31)&1 != 0
+const endingBits = 12
+
+func endingHash(a, b, c byte) uint32 {
+	return (uint32(a) | uint32(b)<<8 | uint32(c)<<16 | 0x202020) * 0x9e3779b1 >> (32 - endingBits)
+}
+
+// mayHaveClass reports whether a key that ends in these bytes may have a class. It is false for most keys.
+func (t *keyTable) mayHaveClass(a, b, c byte) bool {
+	h := endingHash(a, b, c)
+	return t.endings[h/64]>>(h%64)&1 != 0 || !isLetter(c) || t.any
+}
+
+func (t *keyTable) mayBeClassified(key []byte) bool {
+	n := len(key)
+	return n >= 3 && t.mayHaveClass(key[n-3], key[n-2], key[n-1])
 }
 
 // classify returns the class of a key.
 func (t *keyTable) classify(key []byte) class {
-	if n := len(key); n < 2 || !t.endsLike(key[n-2], key[n-1]) {
+	if !t.mayBeClassified(key) {
 		return plainKey
 	}
-	switch {
-	case isLastApplied(key):
-		return lastAppliedKey
-	case isEnvironment(key):
-		return environmentKey
-	case endsFold(key, "headers") || endsFold(key, "headermodifier"):
-		return headersKey
-	}
 	var buf [maxKey]byte
-	last, start := lastWord(key, len(key), &buf)
-	switch string(last) {
-	case "labels", "selector", "selectors":
-		return labelsKey
-	case "expressions":
-		if endsFold(key, "matchexpressions") {
+	last, _ := lastWord(key, len(key), &buf)
+	switch c := structuralWords[string(last)]; c {
+	case labelsKey:
+		if string(last) != "expressions" || endsFold(key, "matchexpressions") {
 			return labelsKey
 		}
-	case "annotations":
-		return annotationsKey
-	case "command", "commands", "args", "arguments", "cmd", "entrypoint", "script", "argv":
-		return commandKey
-	case "ref", "refs":
-		if start > 0 {
+	case annotationsKey, commandKey:
+		if string(key) == "buildArgs" {
+			return environmentKey
+		}
+		return c
+	case referenceKey:
+		if string(last) != "from" && len(key) > len(last) || string(key) == "valueFrom" {
 			return referenceKey
 		}
-	case "from":
-		if string(key) == "valueFrom" {
-			return referenceKey
+	case lastAppliedKey:
+		if isLastApplied(key) {
+			return lastAppliedKey
+		}
+	case environmentKey:
+		if isEnvironment(key) {
+			return environmentKey
+		}
+	case headersKey:
+		if endsFold(key, "headers") || endsFold(key, "headermodifier") {
+			return headersKey
+		}
+	case plainKey:
+		switch { // glued, or with other separators
+		case endsFold(key, "headers"), endsFold(key, "headermodifier"):
+			return headersKey
+		case isLastApplied(key):
+			return lastAppliedKey
+		case isEnvironment(key):
+			return environmentKey
 		}
 	}
 	if t.isSensitive(key) {
@@ -195,7 +227,7 @@ func (t *keyTable) isSensitive(key []byte) bool {
 	if len(key) > maxKey {
 		key = key[len(key)-maxKey:]
 	}
-	if n := len(key); n < 2 || !t.endsLike(key[n-2], key[n-1]) {
+	if !t.mayBeClassified(key) {
 		return false
 	}
 	for _, p := range t.extra {

@@ -6,6 +6,9 @@ import (
 	"unicode/utf8"
 )
 
+// shortestSecret is the length of the shortest text in which something may be masked.
+const shortestSecret = 5
+
 // Text masks what has the shape of a secret in a text that did not come in an object, such as the message of a Status.
 // Text that does not hold any is returned as it is.
 func Text(s string) string {
@@ -23,6 +26,9 @@ func (t *scanner) all(text []byte) {
 	t.found = t.found[:0]
 	if t.mode != asName && t.mode != asLabel && bytes.IndexByte(text, '\n') >= 0 {
 		t.lines(text)
+	}
+	if t.mode == asCommand {
+		t.script(text)
 	}
 	several := len(t.found) > 0
 	t.scan(text)
