@@ -137,7 +137,9 @@ func (w *walk) redo() error {
 			earlier = earlier[n:]
 			w.forget(l.span)
 			w.path = append(w.path[:w.base], l.path[min(w.base, len(l.path)):]...)
+			w.inSecretKind = 1 // what is around the value is not known anymore
 			_, _, _ = w.part(l.from, l.rule, 0)
+			w.undecided = w.undecided[:0]
 			done = l.to
 		}
 		w.edits = append(w.edits, earlier...)

@@ -22,6 +22,7 @@ const (
 	binaryDataOfObject
 	itemsOfObject
 	dataOfTemplate
+	dataBelow // data of a template that is not decided by the kind of its own object
 	pairName
 	pairValue
 	headerName

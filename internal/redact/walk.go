@@ -456,6 +456,10 @@ func (w *walk) decided(n note, kind objectKind) *rule {
 		if kind&isConfigMap != 0 {
 			return rules.configMapValues
 		}
+	case dataBelow:
+		if kind&isKindOfSecret != 0 {
+			return rules.secretValues
+		}
 	case binaryDataOfObject:
 		if kind&isSecret != 0 {
 			return rules.secretValues
@@ -540,7 +544,8 @@ func (w *walk) decide(first int, m *members) {
 		switch {
 		case rule != nil:
 			w.late = append(w.late, late{u.span, rule, u.path})
-		case u.note == dataOfTemplate:
+		case u.note == dataOfTemplate || u.note == dataBelow:
+			u.note = dataBelow
 			open = append(open, u) // an object around this one may be of such a kind
 		}
 	}
