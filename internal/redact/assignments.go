@@ -9,7 +9,7 @@ var queryNames = words(`sig signature token access_token id_token refresh_token 
 
 // assignment masks the value after the "=" or ":" at text[i], if the key before it is sensitive.
 func (t *scanner) assignment(i int) {
-	if t.mode == asName || t.mode == asLabel {
+	if t.mode == asLabel {
 		return
 	}
 	s := t.text
@@ -34,7 +34,7 @@ func (t *scanner) assignment(i int) {
 		}
 		return
 	}
-	if !t.keys.isSensitive(name) && !t.isInvalidValue(key, i) {
+	if t.mode == asName || !t.keys.isSensitive(name) && !t.isInvalidValue(key, i) {
 		return
 	}
 	first := t.isFirstOnLine(key.from)

@@ -198,6 +198,9 @@ func (t *keyTable) classify(key []byte) class {
 		if isLastApplied(key) {
 			return lastAppliedKey
 		}
+		if isEnvironment(key) { // envsConfig
+			return environmentKey
+		}
 	case environmentKey:
 		if isEnvironment(key) {
 			return environmentKey
@@ -397,7 +400,7 @@ func isEnvironment(key []byte) bool {
 		"buildArgs", "proxyMetadata", "envVars", "envVar":
 		return true
 	}
-	for _, ending := range []string{"Env", "Envs", "nvVar", "nvVars"} {
+	for _, ending := range []string{"Env", "Envs", "nvVar", "nvVars", "nvsConfig"} {
 		if bytes.HasSuffix(key, []byte(ending)) {
 			head := key[:len(key)-len(ending)]
 			if ending[0] == 'n' {

@@ -123,9 +123,9 @@ func TestHowObjectsAreWritten(t *testing.T) {
 // Text that was masked or dropped is not in the JSON, so that an attribute cannot be a part of it.
 func TestAttributesAreNotPartsOfWhatWasMasked(t *testing.T) {
 	for in, want := range map[string]Object{
-		`{"kind":"Pod","type":"x https://a:hunter2@b y"}`:                                      {Kind: "Pod", EventType: "x https://a:[REDACTED]@b y"},
-		`{"type":"{\"password\":\"hunter2\"}","kind":"Event"}`:                                 {Kind: "Event", EventType: `{"password":"[REDACTED]"}`},
-		`{"kind":"token=hunter2","apiVersion":"v1","metadata":{"managedFields":[],"name":"n"}}`: {Kind: "token=[REDACTED]", APIVersion: "v1", Identity: Identity{Name: "n"}},
+		`{"kind":"Pod","type":"x https://a:hunter2@b y"}`:                                               {Kind: "Pod", EventType: "x https://a:[REDACTED]@b y"},
+		`{"type":"{\"password\":\"hunter2\"}","kind":"Event"}`:                                          {Kind: "Event", EventType: `{"password":"[REDACTED]"}`},
+		`{"kind":"token=hunter2","apiVersion":"v1","metadata":{"managedFields":[],"name":"n"}}`:         {Kind: "token=[REDACTED]", APIVersion: "v1", Identity: Identity{Name: "n"}},
 		`{"metadata":{"managedFields":[{"time":"x"}],"name":"n"},"type":"-----BEGIN PRIVATE KEY-----"}`: {EventType: Masked, Identity: Identity{Name: "n"}},
 	} {
 		obj := decode(t, NewPlan("", "events"), in)

@@ -296,7 +296,7 @@ var pairValues = []string{"value", "values", "default", "defaultValue", "stringV
 var (
 	lastApplied   = regexp.MustCompile(`(?i)((last|previous)[-._]?(applied|successful|reconciled|observed|known)([-._]?(config(uration)?|spec|podtemplate|template|state|manifest))?|/applied)$`)
 	original      = regexp.MustCompile(`(^|/)original(-pod|-config)?$`)
-	environment   = regexp.MustCompile(`^(env|envs|[a-zA-Z]*Envs?|[a-zA-Z]*[eE]nvVars?|[eE]nvironment(Variables)?|environmentVars|buildArgs|proxyMetadata|[a-z_]*_env(ironment)?)$`)
+	environment   = regexp.MustCompile(`^(env|envs|[a-zA-Z]*Envs?|[a-zA-Z]*[eE]nvVars?|[a-zA-Z]*[eE]nvsConfig|[eE]nvironment(Variables)?|environmentVars|buildArgs|proxyMetadata|[a-z_]*_env(ironment)?)$`)
 	headerKeys    = regexp.MustCompile(`(?i)(headers|headermodifier)$`)
 	harmlessNames = regexp.MustCompile(`(?i)^(accept.*|host|user-agent|content-type|content-length|cache-control|connection|origin|referer|x-forwarded-.*|x-request-id)$`)
 )
