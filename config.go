@@ -7,6 +7,7 @@ import (
 
 	"go.opentelemetry.io/collector/component"
 
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/catalog"
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/kubeclient"
 )
 
@@ -222,4 +223,20 @@ func (c *Config) clientOptions(version string) kubeclient.Options {
 		UserAgent:   userAgent,
 		Compression: c.Compression,
 	}
+}
+
+// specs are the resources that the configuration asks for, presets expanded, in the order of the configuration.
+func (c *Config) specs() []catalog.Spec {
+	var specs []catalog.Spec
+	for i := range c.Resources {
+		specs = append(specs, c.Resources[i].specs(i)...)
+	}
+	return specs
+}
+
+// specs expands the entry that stands at index in the list of resources.
+func (r *ResourceConfig) specs(index int) []catalog.Spec {
+	return catalog.Expand(index, r.Name, catalog.Spec{
+		Version: r.Version, Namespaces: r.Namespaces, LabelSelector: r.LabelSelector, FieldSelector: r.FieldSelector,
+	})
 }

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/confmap"
@@ -124,20 +126,20 @@ func TestEveryKey(t *testing.T) {
 
 	const rbac = "rbac.authorization.k8s.io"
 	assert.Equal(t, []catalog.Spec{
-		{Group: rbac, GroupKnown: true, Plural: "roles", Key: "resources[0] (rbac)"},
-		{Group: rbac, GroupKnown: true, Plural: "rolebindings", Key: "resources[0] (rbac)"},
-		{Group: rbac, GroupKnown: true, Plural: "clusterroles", Key: "resources[0] (rbac)"},
-		{Group: rbac, GroupKnown: true, Plural: "clusterrolebindings", Key: "resources[0] (rbac)"},
-		{Group: "", GroupKnown: true, Plural: "endpoints", Key: "resources[1] (endpoints)"},
-		{Group: "discovery.k8s.io", GroupKnown: true, Plural: "endpointslices", Key: "resources[1] (endpoints)"},
+		{GroupResource: schema.GroupResource{Group: rbac, Resource: "roles"}, GroupKnown: true, Key: "resources[0] (rbac)"},
+		{GroupResource: schema.GroupResource{Group: rbac, Resource: "rolebindings"}, GroupKnown: true, Key: "resources[0] (rbac)"},
+		{GroupResource: schema.GroupResource{Group: rbac, Resource: "clusterroles"}, GroupKnown: true, Key: "resources[0] (rbac)"},
+		{GroupResource: schema.GroupResource{Group: rbac, Resource: "clusterrolebindings"}, GroupKnown: true, Key: "resources[0] (rbac)"},
+		{GroupResource: schema.GroupResource{Resource: "endpoints"}, GroupKnown: true, Key: "resources[1] (endpoints)"},
+		{GroupResource: schema.GroupResource{Group: "discovery.k8s.io", Resource: "endpointslices"}, GroupKnown: true, Key: "resources[1] (endpoints)"},
 		{
-			Group: "", GroupKnown: true, Plural: "pods", Version: "v1", Namespaces: []string{"pay", "shop"},
+			GroupResource: schema.GroupResource{Resource: "pods"}, GroupKnown: true, Version: "v1", Namespaces: []string{"pay", "shop"},
 			LabelSelector: "team in (web, api),!canary", FieldSelector: "status.phase!=Succeeded,spec.nodeName=n1",
 			Key: "resources[2]",
 		},
-		{Group: "apps", GroupKnown: true, Plural: "deployments", Key: "resources[3]"},
-		{Plural: "events", Namespaces: []string{"kube-system"}, Key: "resources[4]"},
-		{Group: "example.com", GroupKnown: true, Plural: "widgets", Version: "v1alpha1", Key: "resources[5]"},
+		{GroupResource: schema.GroupResource{Group: "apps", Resource: "deployments"}, GroupKnown: true, Key: "resources[3]"},
+		{GroupResource: schema.GroupResource{Resource: "events"}, Namespaces: []string{"kube-system"}, Key: "resources[4]"},
+		{GroupResource: schema.GroupResource{Group: "example.com", Resource: "widgets"}, GroupKnown: true, Version: "v1alpha1", Key: "resources[5]"},
 	}, cfg.specs())
 }
 
@@ -160,11 +162,11 @@ func TestPresets(t *testing.T) {
 		r := ResourceConfig{Name: name}
 		for _, s := range r.specs(0) {
 			assert.True(t, s.GroupKnown)
-			got = append(got, specName(s))
+			got = append(got, s.Name())
 		}
 		assert.Equal(t, want, got)
 	}
-	assert.Len(t, presets, 9)
+	assert.Len(t, catalog.PresetNames(), 9)
 }
 
 // The feature gate lets tests swap streams every few seconds.

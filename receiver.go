@@ -4,24 +4,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
-	"time"
 
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/extension/xextension/storage"
 	"go.opentelemetry.io/collector/receiver"
 	"go.opentelemetry.io/collector/receiver/receiverhelper"
-	"go.uber.org/zap"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"github.com/k8swatchlist/k8swatchlistreceiver/internal/catalog"
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/checkpoint"
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/delivery"
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/kubeclient"
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/metadata"
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/record"
-	"github.com/k8swatchlist/k8swatchlistreceiver/internal/redact"
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/watchlist"
 )
 
@@ -30,7 +24,7 @@ import (
 // https://kubernetes.io/docs/concepts/cluster-administration/flow-control/#seats-occupied-by-a-request
 var snapshotSlots = make(chan struct{}, 3)
 
-// watchlistReceiver wires the rooms together: catalog → readers → delivery → next consumer.
+// watchlistReceiver wires the packages together: catalog → readers → delivery → next consumer.
 type watchlistReceiver struct {
 	cfg       *Config
 	set       receiver.Settings
@@ -42,8 +36,7 @@ type watchlistReceiver struct {
 	keeper   *checkpoint.Keeper // nil without storage
 	delivery *delivery.Delivery[watchlist.Change]
 	health   *health
-	cancel   context.CancelFunc
-	running  sync.WaitGroup
+	session  *session
 }
 
 func newReceiver(cfg *Config, set receiver.Settings, next consumer.Logs) (receiver.Logs, error) {
@@ -81,48 +74,35 @@ func (r *watchlistReceiver) Start(_ context.Context, host component.Host) error 
 		return err
 	}
 	r.health = newHealth(host)
-	if r.keeper, err = r.newKeeper(host); err != nil {
-		return err
-	}
 	r.records = record.NewBuilder(record.Options{
 		ClusterName:  r.cfg.ClusterName,
 		Body:         recordBody(r.cfg.Body),
 		ScopeName:    metadata.ScopeName,
 		ScopeVersion: r.set.BuildInfo.Version,
 	})
+	if r.keeper, err = r.newKeeper(host); err != nil {
+		return err
+	}
 	r.delivery = delivery.New(delivery.Config{
 		MaxBytes:        r.cfg.Queue.MaxBytes,
 		BatchMaxRecords: r.cfg.Batch.MaxRecords,
 		BatchMaxBytes:   r.cfg.Batch.MaxBytes,
 		BatchTimeout:    r.cfg.Batch.Timeout,
 		DrainTimeout:    r.cfg.Queue.DrainTimeout,
-	}, changeBytes, r.records.Build, r.next, r.offering(), r.accepted(), r.telemetry.deliveryObserver(), r.set.Logger)
+	}, changeBytes, r.records.Build, r.next, r.beforeDeliver(), r.accepted(), r.telemetry.deliveryObserver(), r.set.Logger)
 	r.delivery.Start()
 
-	readers := catalog.New(catalog.Options{
-		Specs:     r.cfg.specs(),
-		Server:    r.client,
-		NewReader: r.newReader,
-		Report:    r.health.report,
-		Logger:    r.set.Logger,
-	})
-	ctx, cancel := context.WithCancel(context.Background())
-	r.cancel = cancel
-	r.running.Go(func() {
-		r.learnClusterUID(ctx)
-		readers.Run(ctx)
-	})
+	r.session = r.startSession()
 	return nil
 }
 
 // Shutdown stops reading, then delivers what waits for as long as ctx and queue.drain_timeout allow.
 func (r *watchlistReceiver) Shutdown(ctx context.Context) error {
-	if r.cancel == nil {
+	if r.session == nil {
 		r.telemetry.builder.Shutdown()
 		return nil // never started
 	}
-	r.cancel()
-	r.running.Wait()
+	r.session.stop()
 	err := r.delivery.Shutdown(ctx)
 	if r.keeper != nil {
 		err = errors.Join(err, r.keeper.Shutdown(ctx))
@@ -130,35 +110,6 @@ func (r *watchlistReceiver) Shutdown(ctx context.Context) error {
 	r.client.Close()
 	r.telemetry.builder.Shutdown()
 	return err
-}
-
-func (r *watchlistReceiver) newReader(resource watchlist.Resource, listOnly bool, served func(context.Context) (bool, error)) *watchlist.Reader {
-	reader := watchlist.NewReader(watchlist.Options{
-		Resource:       resource,
-		Plan:           redact.NewPlan(resource.Group, resource.Plural),
-		Opener:         r.client,
-		Emitter:        r.delivery,
-		Served:         served,
-		SnapshotSlots:  snapshotSlots,
-		Now:            time.Now,
-		RelistInterval: r.cfg.Relist.Interval,
-		RotateInterval: r.cfg.Relist.RotateInterval,
-		EmitSnapshots:  r.cfg.Relist.Emit == emitSnapshot,
-		SkipInitial:    r.cfg.InitialState == initialSkip,
-		ListOnly:       listOnly,
-		Observer: readerObserver{
-			resourceTelemetry: r.telemetry.of(resource),
-			name:              readerName(resource),
-			health:            r.health,
-		},
-		Logger: r.set.Logger,
-	})
-	if r.keeper != nil {
-		reader.Restore = func(ctx context.Context, add func(redact.Identity)) (watchlist.Progress, error) {
-			return r.keeper.Restore(ctx, r.records.ClusterUID(), &reader.Resource, add)
-		}
-	}
-	return reader
 }
 
 // newKeeper returns what keeps checkpoints in the storage extension that is configured, if one is.
@@ -179,6 +130,7 @@ func (r *watchlistReceiver) newKeeper(host component.Host) (*checkpoint.Keeper, 
 		Receiver:   r.set.ID,
 		Interval:   r.cfg.Checkpoint.Interval,
 		MaxChanges: r.cfg.Checkpoint.MaxChanges,
+		ClusterUID: r.records.ClusterUID,
 		Report:     r.health.report,
 		Logger:     r.set.Logger,
 	})
@@ -186,35 +138,20 @@ func (r *watchlistReceiver) newKeeper(host component.Host) (*checkpoint.Keeper, 
 	return keeper, nil
 }
 
-// offering is told of what the next consumer is to be given.
-func (r *watchlistReceiver) offering() func(context.Context, []watchlist.Change) {
+// beforeDeliver is called with what the next consumer is about to be given.
+func (r *watchlistReceiver) beforeDeliver() func(context.Context, []watchlist.Change) {
 	if r.keeper == nil {
 		return nil
 	}
-	return r.keeper.Offering
+	return r.keeper.BeforeDeliver
 }
 
-// accepted is told of what the next consumer has accepted.
+// accepted is called with what the next consumer has accepted.
 func (r *watchlistReceiver) accepted() func([]watchlist.Change) {
 	if r.keeper == nil {
 		return nil
 	}
 	return r.keeper.Accepted
-}
-
-// readerName names a reader in the component status.
-func readerName(r watchlist.Resource) string {
-	name := r.Plural
-	if r.Group != "" {
-		name += "." + r.Group
-	}
-	if r.Namespace != "" {
-		name += " in namespace " + r.Namespace
-	}
-	if r.LabelSelector != "" || r.FieldSelector != "" {
-		name += fmt.Sprintf(" (%s%s)", r.LabelSelector, r.FieldSelector)
-	}
-	return name
 }
 
 // changeOverheadBytes is about what a queued change weighs besides its object.
@@ -235,36 +172,4 @@ func recordBody(body string) record.BodyMode {
 		return record.BodyJSON
 	}
 	return record.BodyMap
-}
-
-// learnClusterUID asks for the UID of the cluster, before any record is made, until the server says what it
-// is or that we may not know.
-func (r *watchlistReceiver) learnClusterUID(ctx context.Context) {
-	const part = "cluster UID"
-	failing := false
-	retry := watchlist.NewBackoff(800*time.Millisecond, 30*time.Second)
-	for {
-		uid, err := r.client.ClusterUID(ctx)
-		switch {
-		case ctx.Err() != nil:
-			return
-		case err == nil:
-			r.records.SetClusterUID(uid)
-			r.health.report(part, nil)
-			return
-		case apierrors.IsForbidden(err), apierrors.IsNotFound(err):
-			r.set.Logger.Info("records carry no k8s.cluster.uid: grant get on the namespace kube-system to have it", zap.Error(err))
-			r.health.report(part, nil)
-			return
-		case !failing:
-			failing = true
-			r.set.Logger.Warn("cannot reach the API server, will try again", zap.Error(err))
-			r.health.report(part, err)
-		}
-		select {
-		case <-time.After(retry.NextBackOff()):
-		case <-ctx.Done():
-			return
-		}
-	}
 }

@@ -7,23 +7,24 @@ import (
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/delivery"
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/metadata"
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/watchlist"
 )
 
-// telemetry turns what the rooms tell of themselves into the receiver's own metrics.
+// telemetry turns what the packages report into the receiver's own metrics.
 type telemetry struct {
 	builder    *metadata.TelemetryBuilder
 	queueBytes atomic.Int64
 
 	mu        sync.Mutex
-	resources map[groupResource]*resourceTelemetry
+	resources map[schema.GroupResource]*resourceTelemetry
 }
 
 func newTelemetry(builder *metadata.TelemetryBuilder) (*telemetry, error) {
-	t := &telemetry{builder: builder, resources: make(map[groupResource]*resourceTelemetry)}
+	t := &telemetry{builder: builder, resources: make(map[schema.GroupResource]*resourceTelemetry)}
 	if err := builder.RegisterK8sWatchlistQueueBytesCallback(t.observeQueue); err != nil {
 		return nil, err
 	}
@@ -53,15 +54,14 @@ type resourceTelemetry struct {
 	objects    atomic.Int64
 }
 
-func (t *telemetry) of(r watchlist.Resource) *resourceTelemetry {
+func (t *telemetry) of(resource schema.GroupResource) *resourceTelemetry {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	key := groupResource{plural: r.Plural, group: r.Group}
-	found, ok := t.resources[key]
+	found, ok := t.resources[resource]
 	if !ok {
-		set := attribute.NewSet(attribute.String("group", r.Group), attribute.String("resource", r.Plural))
+		set := attribute.NewSet(attribute.String("group", resource.Group), attribute.String("resource", resource.Resource))
 		found = &resourceTelemetry{TelemetryBuilder: t.builder, set: set, attributes: metric.WithAttributeSet(set)}
-		t.resources[key] = found
+		t.resources[resource] = found
 	}
 	return found
 }

@@ -99,7 +99,7 @@ func (c *Config) validateResources() []error {
 			specs = append(specs, r.specs(i)...)
 		}
 	}
-	return append(errs, overlapErrors(specs)...)
+	return append(errs, catalog.Overlaps(specs)...)
 }
 
 // validate returns errors that begin with the key inside the entry.
@@ -141,8 +141,8 @@ var (
 func checkName(name string) error {
 	switch {
 	case name == "":
-		return errors.New("is missing; write a plural name (configmaps), a plural name and its API group (deployments.apps) or a preset: " + presetNames())
-	case presets[name] != nil:
+		return errors.New("is missing; write a plural name (configmaps), a plural name and its API group (deployments.apps) or a preset: " + strings.Join(catalog.PresetNames(), ", "))
+	case catalog.Preset(name) != nil:
 		return nil
 	case strings.ContainsAny(name, "*?[]()^$|\\"):
 		return fmt.Errorf("%q is a pattern, and patterns are not supported; name each resource", name)
@@ -150,8 +150,8 @@ func checkName(name string) error {
 		return checkSlashes(name)
 	}
 	plural, group, hasGroup := strings.Cut(name, ".")
-	if b, ok := builtinMeant(plural); ok && plural != b.plural && (!hasGroup || plural != strings.ToLower(plural)) {
-		return fmt.Errorf("%q is not a plural name; write %s", name, b.name())
+	if b, ok := catalog.BuiltinMeant(plural); ok && plural != b.Plural() && (!hasGroup || plural != strings.ToLower(plural)) {
+		return fmt.Errorf("%q is not a plural name; write %s", name, b.Name())
 	}
 	if plural != strings.ToLower(plural) {
 		return fmt.Errorf("%q looks like a kind; write the resource's plural name in lower case, as `kubectl api-resources` shows it", name)
@@ -185,8 +185,8 @@ func checkGroup(plural, group string) error {
 
 // nameOf is the built-in resource's full name, or the plural if it is none.
 func nameOf(plural, group string) string {
-	if b, ok := builtinNamed(plural, group, group != ""); ok {
-		return b.name()
+	if b, ok := catalog.BuiltinNamed(plural, group, group != ""); ok {
+		return b.Name()
 	}
 	if group == "" {
 		return plural
@@ -220,11 +220,11 @@ func (r *ResourceConfig) validateScope() []error {
 	}
 	var cluster, namespaced []string
 	for _, s := range r.specs(0) {
-		b, ok := builtinNamed(s.Plural, s.Group, s.GroupKnown)
-		if ok && b.clusterScoped {
-			cluster = append(cluster, specName(s))
+		b, ok := catalog.BuiltinNamed(s.Resource, s.Group, s.GroupKnown)
+		if ok && b.ClusterScoped() {
+			cluster = append(cluster, s.Name())
 		} else {
-			namespaced = append(namespaced, specName(s))
+			namespaced = append(namespaced, s.Name())
 		}
 	}
 	switch {
@@ -248,11 +248,11 @@ func (r *ResourceConfig) checkVersion() error {
 	if msgs := validation.IsDNS1035Label(r.Version); len(msgs) > 0 {
 		return fmt.Errorf("%q is not a version, such as v1 or v1beta1", r.Version)
 	}
-	preset := presets[r.Name]
+	preset := catalog.Preset(r.Name)
 	for _, gr := range preset {
-		if gr.group != preset[0].group {
+		if gr.Group != preset[0].Group {
 			return fmt.Errorf("the preset %s names resources of several API groups, which have versions of their own; name the one to pin, for example %s",
-				r.Name, nameOf(gr.plural, gr.group))
+				r.Name, nameOf(gr.Resource, gr.Group))
 		}
 	}
 	return nil

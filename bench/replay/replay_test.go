@@ -12,6 +12,10 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/scope"
+
 	"go.uber.org/goleak"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -160,7 +164,7 @@ func TestOurClientReadsMetadata(t *testing.T) {
 	}
 	defer client.Close()
 	body, err := client.Open(t.Context(), watchlist.Request{
-		Resource: &watchlist.Resource{Version: "v1", Plural: "pods"}, SendInitialEvents: true, MetadataOnly: true,
+		Scope: scope.Scope{GroupResource: schema.GroupResource{Resource: "pods"}}, API: scope.API{Version: "v1"}, SendInitialEvents: true, MetadataOnly: true,
 	})
 	if err != nil {
 		t.Fatal(err)

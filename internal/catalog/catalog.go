@@ -1,19 +1,20 @@
 // Package catalog finds out which of the resources that the configuration asks for the server serves, and
-// runs a reader for each of them.
+// runs a reader for each of their scopes.
 package catalog
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
-	"strings"
 	"sync"
 	"time"
 
 	"go.uber.org/zap"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/kubeclient"
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/scope"
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/watchlist"
 )
 
@@ -21,17 +22,32 @@ import (
 type Server interface {
 	// Discover asks what is served now.
 	Discover(ctx context.Context) (*kubeclient.Served, error)
-	// ServedByAggregation says whether another server stands behind the group version.
+	// ServedByAggregation reports whether another server stands behind the group version.
 	ServedByAggregation(ctx context.Context, group, version string) (bool, error)
 }
 
-// Options say what a catalog runs.
+// Target is a scope to read, and how the server serves it.
+type Target struct {
+	Scope     scope.Scope
+	API       scope.API
+	Knowledge *watchlist.Knowledge                // shared by all targets of the resource
+	Served    func(context.Context) (bool, error) // see watchlist.Options
+}
+
+// Reader reads one target.
+type Reader interface {
+	// Run reads until ctx ends.
+	Run(ctx context.Context)
+	// SetAPI makes the reader go on with the resource as the server serves it now. It is called from any goroutine.
+	SetAPI(api scope.API)
+}
+
+// Options describe what a catalog runs.
 type Options struct {
-	Specs  []Spec
-	Server Server
-	// NewReader makes the reader of a resource.
-	NewReader func(r watchlist.Resource, listOnly bool, served func(context.Context) (bool, error)) *watchlist.Reader
-	// Report is told of each change in how the resource that key names fares: nil is well.
+	Specs     []Spec
+	Server    Server
+	NewReader func(Target) Reader
+	// Report is called with each change in the condition of what key names: nil is well.
 	Report func(key string, err error)
 	Logger *zap.Logger
 }
@@ -39,42 +55,79 @@ type Options struct {
 // Catalog runs the readers of the resources that are configured.
 type Catalog struct {
 	Options
-	readers sync.WaitGroup
-	// failing holds what was said last of what cannot be started yet, so that it is said once.
-	failing map[string]string
+	directory *directory
+
+	// Of the goroutine that calls Run.
+	wanted    map[scope.Scope]wanted
+	order     []scope.Scope // of wanted, as in the configuration
+	running   map[scope.Scope]*running
+	knowledge map[schema.GroupResource]*watchlist.Knowledge
+	failing   map[string]string // what was reported last of what fails, so that it is reported once
+	readers   sync.WaitGroup
+}
+
+// wanted is what a spec asks for in one namespace, or in all.
+type wanted struct {
+	spec     Spec
+	api      scope.API
+	listOnly bool
+}
+
+// running is a reader and what ends it.
+type running struct {
+	reader Reader
+	api    scope.API
+	cancel context.CancelFunc
+	done   chan struct{}
 }
 
 // New returns a catalog that has started nothing.
 func New(o Options) *Catalog {
-	return &Catalog{Options: o, failing: make(map[string]string)}
+	return &Catalog{
+		Options:   o,
+		directory: newDirectory(o.Server),
+		wanted:    make(map[scope.Scope]wanted),
+		running:   make(map[scope.Scope]*running),
+		knowledge: make(map[schema.GroupResource]*watchlist.Knowledge),
+		failing:   make(map[string]string),
+	}
 }
 
 const (
-	// discoveryInterval is how often a resource that is not served is looked for.
-	discoveryInterval = 15 * time.Second
-	discoveryKey      = "discovery"
+	// searchInterval is how often a resource that is not served is looked for.
+	searchInterval = 15 * time.Second
+	// refreshInterval is how often the catalog looks whether a resource is served in another version.
+	refreshInterval = 5 * time.Minute
+	// fallbackAfter is how long discovery may fail before what needs no discovery is read without it.
+	fallbackAfter = 30 * time.Second
+
+	discoveryKey = "discovery"
 )
 
 // Run finds the resources and runs their readers until ctx ends, and returns when all of them have.
 func (c *Catalog) Run(ctx context.Context) {
 	defer c.readers.Wait()
-	waiting := slices.Clone(c.Specs)
 	retry := watchlist.NewBackoff(800*time.Millisecond, 30*time.Second)
+	lastGood := time.Now()
 	for {
-		directory, err := c.Server.Discover(ctx)
+		served, err := c.directory.ask(ctx, 0)
 		if ctx.Err() != nil {
 			return
 		}
 		c.report(discoveryKey, "cannot discover what the API server serves, will try again", err)
 		pause := retry.NextBackOff()
-		if err == nil {
-			waiting = c.startServed(ctx, directory, waiting)
-			if len(waiting) == 0 {
-				return
-			}
+		switch {
+		case err == nil:
 			retry.Reset()
-			pause = discoveryInterval
+			lastGood = time.Now()
+			pause = refreshInterval
+			if missing := c.resolve(ctx, served); missing {
+				pause = searchInterval
+			}
+		case apierrors.IsForbidden(err), time.Since(lastGood) >= fallbackAfter:
+			c.resolveWithoutDiscovery()
 		}
+		c.apply(ctx)
 		select {
 		case <-time.After(pause):
 		case <-ctx.Done():
@@ -83,28 +136,131 @@ func (c *Catalog) Run(ctx context.Context) {
 	}
 }
 
-// startServed starts a reader for each spec that can be met and returns the others.
-func (c *Catalog) startServed(ctx context.Context, directory *kubeclient.Served, specs []Spec) (waiting []Spec) {
-	for _, spec := range specs {
-		served, err := find(directory, spec)
-		listOnly := false
-		if err == nil {
-			listOnly, err = c.servedElsewhere(ctx, served)
-		}
-		c.report(spec.Key+" "+spec.name(), "cannot start to read resource, will look for it", err)
+// resolve brings what is wanted up to date, and reports whether the server lacks some of what the specs ask for. What
+// was found once stays wanted: whether it is gone for good is for its readers to find out.
+func (c *Catalog) resolve(ctx context.Context, served *kubeclient.Served) (missing bool) {
+	for _, spec := range c.Specs {
+		found, err := find(served, spec)
+		c.report(spec.Key+" "+spec.Name(), "cannot start to read resource, will look for it", err)
 		if err != nil {
-			waiting = append(waiting, spec)
+			missing = true
 			continue
 		}
-		c.start(ctx, spec, served, listOnly)
+		resource := schema.GroupResource{Group: found.Group, Resource: found.Plural}
+		api := apiOf(found)
+		c.want(spec, resource, api, func() bool { return c.servedElsewhere(ctx, resource.Group, api.Version) })
 	}
-	return waiting
+	return missing
+}
+
+// want adds the scopes of a spec to what is wanted. listOnly is asked only of what is new.
+func (c *Catalog) want(spec Spec, resource schema.GroupResource, api scope.API, listOnly func() bool) {
+	namespaces := spec.Namespaces
+	if len(namespaces) == 0 {
+		namespaces = []string{""}
+	}
+	for _, namespace := range namespaces {
+		key := scope.New(resource, namespace, spec.LabelSelector, spec.FieldSelector)
+		w, known := c.wanted[key]
+		if !known {
+			w = wanted{spec: spec, listOnly: listOnly()}
+			c.order = append(c.order, key)
+		}
+		w.api = api
+		c.wanted[key] = w
+	}
+}
+
+// resolveWithoutDiscovery wants what can be read without asking which API the server has for it: resources that come
+// with Kubernetes, and those whose group and version are configured.
+func (c *Catalog) resolveWithoutDiscovery() {
+	for _, spec := range c.Specs {
+		resource, api, ok := spec.withoutDiscovery()
+		if !ok {
+			continue
+		}
+		if _, known := c.wanted[scope.New(resource, firstOr(spec.Namespaces, ""), spec.LabelSelector, spec.FieldSelector)]; known {
+			continue
+		}
+		c.want(spec, resource, api, func() bool { return false })
+	}
+}
+
+func firstOr(values []string, otherwise string) string {
+	if len(values) == 0 {
+		return otherwise
+	}
+	return values[0]
+}
+
+// apply makes what runs what is wanted.
+func (c *Catalog) apply(ctx context.Context) {
+	for _, key := range c.order {
+		w := c.wanted[key]
+		r, ok := c.running[key]
+		switch {
+		case !ok:
+			c.start(ctx, key, w)
+		case r.api != w.api:
+			r.api = w.api
+			r.reader.SetAPI(w.api)
+		}
+	}
+	for key, r := range c.running {
+		if _, ok := c.wanted[key]; !ok {
+			r.cancel()
+			<-r.done
+			delete(c.running, key)
+		}
+	}
+}
+
+func (c *Catalog) start(ctx context.Context, key scope.Scope, w wanted) {
+	knowledge := c.knowledge[key.GroupResource]
+	if knowledge == nil {
+		knowledge = watchlist.NewKnowledge(key.GroupResource, w.listOnly)
+		c.knowledge[key.GroupResource] = knowledge
+	}
+	r := &running{api: w.api, done: make(chan struct{})}
+	r.reader = c.NewReader(Target{
+		Scope: key, API: w.api, Knowledge: knowledge,
+		Served: func(ctx context.Context) (bool, error) { return c.stillServed(ctx, key, w.spec, r.reader) },
+	})
+	ctx, r.cancel = context.WithCancel(ctx)
+	c.running[key] = r
+	c.readers.Go(func() {
+		defer close(r.done)
+		defer r.cancel()
+		r.reader.Run(ctx)
+	})
+}
+
+// stillServed lets a reader ask, when it is answered 404, whether its resource is still served. One that is served in
+// another version still has its objects, and is read in that version.
+func (c *Catalog) stillServed(ctx context.Context, key scope.Scope, spec Spec, reader Reader) (bool, error) {
+	served, err := c.directory.ask(ctx, shareDiscovery)
+	if err != nil {
+		return false, err
+	}
+	if _, err := served.Lookup(key.Group, true, key.Resource, ""); errors.Is(err, kubeclient.ErrNotServed) {
+		return false, c.directory.proveAbsence(key.GroupResource)
+	}
+	spec.GroupResource, spec.GroupKnown = key.GroupResource, true
+	found, err := find(served, spec)
+	switch {
+	case err == nil:
+		reader.SetAPI(apiOf(found))
+		return true, nil
+	case spec.Version != "":
+		return false, fmt.Errorf("%w: remove %s.version or set it to one that is served, and restart the collector", err, spec.key())
+	}
+	return false, err
 }
 
 // find returns the resource that the spec means, in the version that the server prefers of those that can
 // be read.
-func find(directory *kubeclient.Served, spec Spec) (kubeclient.Resource, error) {
-	versions, err := directory.Lookup(spec.Group, spec.GroupKnown, spec.Plural, spec.Version)
+func find(served *kubeclient.Served, spec Spec) (kubeclient.Resource, error) {
+	versions, err := served.Lookup(spec.Group, spec.GroupKnown, spec.Resource, spec.Version)
 	if err != nil {
 		return kubeclient.Resource{}, err
 	}
@@ -117,69 +273,34 @@ func find(directory *kubeclient.Served, spec Spec) (kubeclient.Resource, error) 
 			return r, nil
 		}
 	}
-	return kubeclient.Resource{}, fmt.Errorf("%s can be neither watched nor listed", spec.name())
+	return kubeclient.Resource{}, fmt.Errorf("%s can be neither watched nor listed", spec.Name())
 }
 
-// servedElsewhere says that another server stands behind the resource. Many of these take the parameters
-// of WatchList and never send its end marker. https://github.com/antrea-io/antrea/issues/8123
-func (c *Catalog) servedElsewhere(ctx context.Context, s kubeclient.Resource) (bool, error) {
-	if isBuiltin(s.Group) {
-		return false, nil
+func apiOf(r kubeclient.Resource) scope.API {
+	return scope.API{Version: r.Version, Kind: r.Kind, Namespaced: r.Namespaced}
+}
+
+// servedElsewhere reports whether another server stands behind the resource, as far as that can be learned. Many of
+// these take the parameters of WatchList and never send its end marker.
+// https://github.com/antrea-io/antrea/issues/8123
+func (c *Catalog) servedElsewhere(ctx context.Context, group, version string) bool {
+	if isBuiltinGroup(group) {
+		return false
 	}
-	return c.Server.ServedByAggregation(ctx, s.Group, s.Version)
+	elsewhere, err := c.Server.ServedByAggregation(ctx, group, version)
+	return elsewhere && err == nil
 }
 
-// isBuiltin says that kube-apiserver serves the group itself: those without a dot, and those of the
-// project that are not add-ons.
-func isBuiltin(group string) bool {
-	return !strings.Contains(group, ".") ||
-		strings.HasSuffix(group, ".k8s.io") && !strings.HasSuffix(group, "metrics.k8s.io")
-}
-
-func (c *Catalog) start(ctx context.Context, spec Spec, s kubeclient.Resource, listOnly bool) {
-	namespaces := spec.Namespaces
-	if len(namespaces) == 0 {
-		namespaces = []string{""}
-	}
-	for _, namespace := range namespaces {
-		reader := c.NewReader(watchlist.Resource{
-			Group: s.Group, Version: s.Version, Plural: s.Plural, Kind: s.Kind, Namespaced: s.Namespaced,
-			Namespace: namespace, LabelSelector: spec.LabelSelector, FieldSelector: spec.FieldSelector,
-		}, listOnly, c.stillServed(spec, s))
-		c.readers.Go(func() { reader.Run(ctx) })
-	}
-}
-
-// stillServed lets a reader ask, when it is told 404, whether its resource is still served. One that is no
-// longer served in the reader's version, but in another, still has its objects: that is an error, which a
-// person has to mend, and no deletion.
-func (c *Catalog) stillServed(spec Spec, s kubeclient.Resource) func(context.Context) (bool, error) {
-	spec.Group, spec.GroupKnown, spec.Version = s.Group, true, s.Version
-	return func(ctx context.Context) (bool, error) {
-		directory, err := c.Server.Discover(ctx)
-		if err != nil {
-			return false, err
-		}
-		if _, err := directory.Lookup(s.Group, true, s.Plural, ""); errors.Is(err, kubeclient.ErrNotServed) {
-			return false, nil
-		}
-		if _, err := find(directory, spec); err != nil {
-			return false, fmt.Errorf("%w: remove %s.version or set it to one that is served, and restart the collector", err, spec.key())
-		}
-		return true, nil
-	}
-}
-
-// report tells of what fails, and of its end, once.
+// report reports what fails, and its end, once.
 func (c *Catalog) report(key, message string, err error) {
-	said := ""
+	text := ""
 	if err != nil {
-		said = err.Error()
+		text = err.Error()
 	}
-	if c.failing[key] == said {
+	if c.failing[key] == text {
 		return
 	}
-	c.failing[key] = said
+	c.failing[key] = text
 	if err != nil {
 		c.Logger.Warn(message, zap.String("key", key), zap.Error(err))
 	}

@@ -11,6 +11,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
@@ -35,6 +37,15 @@ type apiServer struct {
 	began   time.Time
 	widgets func(since time.Duration) bool   // whether widgets.example.com is served
 	version func(since time.Duration) string // in which version
+
+	mu     sync.Mutex
+	listed []string // paths
+}
+
+func (s *apiServer) lists() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.listed)
 }
 
 func (s *apiServer) widgetVersion() string {
@@ -75,6 +86,9 @@ func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case strings.Contains(r.URL.Path, "/example.com/") && (!widgets || !strings.Contains(r.URL.Path, "/"+s.widgetVersion()+"/")):
 		http.Error(w, "404 page not found", http.StatusNotFound)
 	case r.URL.Query().Get("watch") == "":
+		s.mu.Lock()
+		s.listed = append(s.listed, r.URL.Path)
+		s.mu.Unlock()
 		fmt.Fprint(w, `{"kind":"List","apiVersion":"v1","metadata":{"resourceVersion":"7"},"items":[]}`)
 	default:
 		if r.URL.Query().Get("sendInitialEvents") == "true" {
@@ -129,18 +143,15 @@ func runCatalog(t *testing.T, server *apiServer, down, length time.Duration, spe
 	c := catalog.New(catalog.Options{
 		Specs:  specs,
 		Server: client,
-		NewReader: func(resource watchlist.Resource, listOnly bool, served func(context.Context) (bool, error)) *watchlist.Reader {
-			name := fmt.Sprintf("%s %s %s/%s", time.Since(began).Round(time.Second), resource.Kind, resource.APIVersion(), resource.Plural)
-			if resource.Namespace != "" {
-				name += " in " + resource.Namespace
-			}
-			if listOnly {
-				name += " listed"
+		NewReader: func(target catalog.Target) catalog.Reader {
+			name := fmt.Sprintf("%s %s %s/%s", time.Since(began).Round(time.Second), target.API.Kind, target.API.APIVersion(target.Scope.Group), target.Scope.Resource)
+			if target.Scope.Namespace != "" {
+				name += " in " + target.Scope.Namespace
 			}
 			r.readers = append(r.readers, name)
 			return watchlist.NewReader(watchlist.Options{
-				Resource: resource, Plan: redact.NewPlan(resource.Group, resource.Plural), Opener: client,
-				Emitter: &r.taken, Served: served, SnapshotSlots: slots, Now: time.Now, ListOnly: listOnly, Logger: zap.NewNop(),
+				Scope: target.Scope, API: target.API, Knowledge: target.Knowledge, Plan: redact.NewPlan(target.Scope.Group, target.Scope.Resource),
+				Opener: client, Emitter: &r.taken, Served: target.Served, SnapshotSlots: slots, Now: time.Now, Logger: zap.NewNop(),
 			})
 		},
 		Report: func(key string, err error) {
@@ -186,17 +197,19 @@ func (q *taken) deletions() int {
 
 func TestReadersAreStarted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := runCatalog(t, &apiServer{}, 0, time.Minute,
-			catalog.Spec{Plural: "pods", Key: "resources[0]"},
-			catalog.Spec{Plural: "deployments", Group: "apps", GroupKnown: true, Namespaces: []string{"pay", "shop"}, Key: "resources[1]"},
-			catalog.Spec{Plural: "things", Key: "resources[2]"},
+		server := &apiServer{}
+		r := runCatalog(t, server, 0, time.Minute,
+			catalog.Spec{GroupResource: schema.GroupResource{Resource: "pods"}, Key: "resources[0]"},
+			catalog.Spec{GroupResource: schema.GroupResource{Group: "apps", Resource: "deployments"}, GroupKnown: true, Namespaces: []string{"pay", "shop"}, Key: "resources[1]"},
+			catalog.Spec{GroupResource: schema.GroupResource{Resource: "things"}, Key: "resources[2]"},
 		)
 		assert.Equal(t, []string{
 			"0s Pod v1/pods",
 			"0s Deployment apps/v1/deployments in pay",
 			"0s Deployment apps/v1/deployments in shop",
-			"0s Thing aggregated.example.com/v1/things listed", // another server may not stream the initial state
+			"0s Thing aggregated.example.com/v1/things",
 		}, r.readers)
+		assert.Equal(t, []string{"/apis/aggregated.example.com/v1/things"}, server.lists(), "another server may not stream the initial state")
 		assert.Empty(t, r.reports)
 		assert.Zero(t, r.logs.Len())
 	})
@@ -206,8 +219,8 @@ func TestResourceThatIsInstalledLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := &apiServer{widgets: func(since time.Duration) bool { return since > 40*time.Second }}
 		r := runCatalog(t, server, 0, 5*time.Minute,
-			catalog.Spec{Plural: "widgets", Group: "example.com", GroupKnown: true, Key: "resources[0]"},
-			catalog.Spec{Plural: "pods", Key: "resources[1]"},
+			catalog.Spec{GroupResource: schema.GroupResource{Group: "example.com", Resource: "widgets"}, GroupKnown: true, Key: "resources[0]"},
+			catalog.Spec{GroupResource: schema.GroupResource{Resource: "pods"}, Key: "resources[1]"},
 		)
 		assert.Equal(t, []string{"0s Pod v1/pods", "45s Widget example.com/v1/widgets"}, r.readers, "the missing one holds up no other")
 		assert.Equal(t, 1, r.logs.Len(), "it is said once: %v", r.logs.All())
@@ -228,16 +241,16 @@ func TestResourceThatCannotBeRead(t *testing.T) {
 			assert.Equal(t, 1, r.logs.Len())
 		})
 	}
-	f("nodes is not namespaced: remove resources[3].namespaces", catalog.Spec{Plural: "nodes", Namespaces: []string{"x"}, Key: "resources[3]"})
-	f("write deployments.apps or deployments.extensions.other.io", catalog.Spec{Plural: "deployments", Key: "resources[0]"})
-	f("bindings can be neither watched nor listed", catalog.Spec{Plural: "bindings", Key: "resources[0]"})
-	f("cannot discover down.example.com/v1", catalog.Spec{Plural: "gone", Group: "down.example.com", GroupKnown: true, Key: "resources[0]"})
-	f("not served", catalog.Spec{Plural: "pods", Version: "v2", Key: "resources[0]"})
+	f("nodes is not namespaced: remove resources[3].namespaces", catalog.Spec{GroupResource: schema.GroupResource{Resource: "nodes"}, Namespaces: []string{"x"}, Key: "resources[3]"})
+	f("write deployments.apps or deployments.extensions.other.io", catalog.Spec{GroupResource: schema.GroupResource{Resource: "deployments"}, Key: "resources[0]"})
+	f("bindings can be neither watched nor listed", catalog.Spec{GroupResource: schema.GroupResource{Resource: "bindings"}, Key: "resources[0]"})
+	f("cannot discover down.example.com/v1", catalog.Spec{GroupResource: schema.GroupResource{Group: "down.example.com", Resource: "gone"}, GroupKnown: true, Key: "resources[0]"})
+	f("not served", catalog.Spec{GroupResource: schema.GroupResource{Resource: "pods"}, Version: "v2", Key: "resources[0]"})
 }
 
 // A resource that is gone takes its objects with it. One that is only served in another version does not.
 func TestResourceThatIsRemoved(t *testing.T) {
-	widgets := catalog.Spec{Plural: "widgets", Group: "example.com", GroupKnown: true, Key: "resources[0]"}
+	widgets := catalog.Spec{GroupResource: schema.GroupResource{Group: "example.com", Resource: "widgets"}, GroupKnown: true, Key: "resources[0]"}
 	synctest.Test(t, func(t *testing.T) {
 		server := &apiServer{widgets: func(since time.Duration) bool { return since < 30*time.Second }}
 		assert.Equal(t, 1, runCatalog(t, server, 0, 5*time.Minute, widgets).taken.deletions())
@@ -258,7 +271,7 @@ func TestResourceThatIsRemoved(t *testing.T) {
 
 func TestServerThatIsDownAtFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := runCatalog(t, &apiServer{}, 2*time.Minute, 5*time.Minute, catalog.Spec{Plural: "pods", Key: "resources[0]"})
+		r := runCatalog(t, &apiServer{}, 2*time.Minute, 5*time.Minute, catalog.Spec{GroupResource: schema.GroupResource{Resource: "pods"}, Key: "resources[0]"})
 		require.Len(t, r.readers, 1)
 		assert.True(t, strings.HasSuffix(r.readers[0], "Pod v1/pods"))
 		var messages []string

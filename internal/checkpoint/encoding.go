@@ -18,9 +18,45 @@ type storedProgress struct {
 	At              []watchlist.Key `json:"at,omitempty"` // the objects accepted at that version, if it is not closed
 	Time            time.Time       `json:"time"`
 
+	Verified *storedVerification `json:"verified,omitempty"` // the last comparison with a whole snapshot
+	Lost     *storedLoss         `json:"lost,omitempty"`     // a suspicion that no gap was emitted for yet
+
 	// Of an initial state that was cut short: the set that goes on.
 	Epoch   string `json:"epoch,omitempty"`
 	Objects int    `json:"objects,omitempty"`
+}
+
+type storedVerification struct {
+	ResourceVersion string    `json:"resourceVersion"`
+	Time            time.Time `json:"time"`
+}
+
+type storedLoss struct {
+	Reason          string          `json:"reason"`
+	Doubt           watchlist.Doubt `json:"doubt,omitempty"`
+	ResourceVersion string          `json:"resourceVersion,omitempty"` // everything up to it was seen
+	Time            time.Time       `json:"time"`                      // then
+	Added           int             `json:"added,omitempty"`           // accepted since, as recovered
+	Modified        int             `json:"modified,omitempty"`
+	Deleted         int             `json:"deleted,omitempty"`
+}
+
+func (l *storedLoss) count(t watchlist.Type) {
+	switch t {
+	case watchlist.Added:
+		l.Added++
+	case watchlist.Modified:
+		l.Modified++
+	case watchlist.Deleted:
+		l.Deleted++
+	}
+}
+
+func (l *storedLoss) restored() *watchlist.Suspicion {
+	return &watchlist.Suspicion{Doubt: l.Doubt, Gap: watchlist.GapInfo{
+		Reason: l.Reason, FromRV: l.ResourceVersion, From: l.Time,
+		Added: l.Added, Modified: l.Modified, Deleted: l.Deleted,
+	}}
 }
 
 func (p storedProgress) encode() ([]byte, error) { return json.Marshal(p) }
@@ -31,10 +67,17 @@ func decodeProgress(data []byte) (p storedProgress, err error) {
 }
 
 func (p storedProgress) restored() watchlist.Progress {
-	return watchlist.Progress{
+	restored := watchlist.Progress{
 		ResourceVersion: p.ResourceVersion, Closed: p.Closed, At: slices.Clone(p.At), Time: p.Time,
 		Epoch: p.Epoch, Objects: p.Objects,
 	}
+	if p.Verified != nil {
+		restored.VerifiedRV, restored.VerifiedAt = p.Verified.ResourceVersion, p.Verified.Time
+	}
+	if p.Lost != nil {
+		restored.Lost = p.Lost.restored()
+	}
+	return restored
 }
 
 var errBadEntry = errors.New("stored object is damaged")

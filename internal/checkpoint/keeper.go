@@ -16,6 +16,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/redact"
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/scope"
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/watchlist"
 )
 
@@ -23,6 +24,9 @@ import (
 type Options struct {
 	Extension storage.Extension
 	Receiver  component.ID
+
+	// ClusterUID returns the UID of the cluster, or "" where it is not known.
+	ClusterUID func() string
 
 	// A store is written Interval after a change, or as soon as MaxChanges wait.
 	Interval   time.Duration
@@ -39,7 +43,7 @@ type Keeper struct {
 
 	writing   sync.Mutex // held from what is to be written until it is
 	mu        sync.Mutex
-	stores    map[*watchlist.Resource]*store
+	stores    map[scope.Scope]*store
 	selectors storage.Client
 
 	wake chan struct{}
@@ -52,55 +56,49 @@ type Keeper struct {
 func NewKeeper(o Options) *Keeper {
 	return &Keeper{
 		Options: o,
-		stores:  make(map[*watchlist.Resource]*store),
+		stores:  make(map[scope.Scope]*store),
 		wake:    make(chan struct{}, 1),
 		full:    make(chan struct{}, 1),
 		done:    make(chan struct{}),
 	}
 }
 
-// part names the storage of a reader in reports.
-func part(r *watchlist.Resource) string {
-	name := "storage of " + r.Plural
-	if r.Namespace != "" {
-		name += " in " + r.Namespace
-	}
-	return name
-}
+// part names the storage of a scope in reports.
+func part(s scope.Scope) string { return "storage of " + s.String() }
 
 // Restore gives a reader what was stored of it: add is called for each object, and then how far it had come
 // is returned. Where that cannot be had the reader starts afresh; if nothing can be stored either, it does
 // so without storage and the error says why.
-func (k *Keeper) Restore(ctx context.Context, clusterUID string, r *watchlist.Resource, add func(redact.Identity)) (watchlist.Progress, error) {
-	client, err := k.Extension.GetClient(ctx, component.KindReceiver, k.Receiver, storageName(clusterUID, r))
+func (k *Keeper) Restore(ctx context.Context, of scope.Scope, add func(redact.Identity)) (watchlist.Progress, error) {
+	client, err := k.Extension.GetClient(ctx, component.KindReceiver, k.Receiver, storageName(k.ClusterUID(), of))
 	if err != nil {
-		err = fmt.Errorf("cannot open storage, positions of %s are not kept: %w", r.Plural, err)
-		k.Report(part(r), err)
+		err = fmt.Errorf("cannot open storage, positions of %s are not kept: %w", of, err)
+		k.Report(part(of), err)
 		return watchlist.Progress{}, err
 	}
 	s := newStore(client)
 	progress, err := s.load(ctx, add)
 	if err != nil {
-		k.Report(part(r), err)
+		k.Report(part(of), err)
 		err = fmt.Errorf("cannot use checkpoint, starting afresh: %w", err)
 		s.progress = storedProgress{}
 	} else if progress.None() {
-		k.tellNewSelectors(ctx, clusterUID, r)
+		k.logNewSelectors(ctx, of)
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.stores[r] = s
+	k.stores[of] = s
 	return progress, err
 }
 
-// tellNewSelectors says that a resource which has been read before starts afresh because its selectors are
+// logNewSelectors reports that a resource which has been read before starts afresh because its selectors are
 // others now.
-func (k *Keeper) tellNewSelectors(ctx context.Context, clusterUID string, r *watchlist.Resource) {
+func (k *Keeper) logNewSelectors(ctx context.Context, of scope.Scope) {
 	client, err := k.selectorsClient(ctx)
 	if err != nil {
 		return // the reader's own storage tells of it
 	}
-	key, own := selectorsKey(clusterUID, r), selectorsOf(r)
+	key, own := selectorsKey(k.ClusterUID(), of), selectorsOf(of)
 	stored, err := client.Get(ctx, key)
 	if err != nil {
 		return
@@ -114,11 +112,10 @@ func (k *Keeper) tellNewSelectors(ctx context.Context, clusterUID string, r *wat
 	}
 	if len(known) > 0 {
 		k.Logger.Info("no checkpoint for these selectors, starting afresh; there is one for others",
-			zap.String("resource", r.Plural), zap.String("group", r.Group), zap.String("namespace", r.Namespace),
-			zap.String("label_selector", r.LabelSelector), zap.String("field_selector", r.FieldSelector))
+			of.LogFields()...)
 	}
 	if err := client.Set(ctx, key, []byte(strings.Join(append(known, own), "\x01"))); err != nil {
-		k.Report(part(r), err)
+		k.Report(part(of), err)
 	}
 }
 
@@ -135,33 +132,49 @@ func (k *Keeper) selectorsClient(ctx context.Context) (storage.Client, error) {
 	return k.selectors, nil
 }
 
-// Offering is called with changes before the next consumer is given them, and stores which objects it will hear of for
+// Release writes what is pending of a scope and closes its storage, so that another reader may restore it.
+func (k *Keeper) Release(ctx context.Context, of scope.Scope) error {
+	k.mu.Lock()
+	s := k.stores[of]
+	delete(k.stores, of)
+	k.mu.Unlock()
+	if s == nil {
+		return nil
+	}
+	err := errors.Join(k.writeStore(ctx, s, nil), s.client.Close(ctx))
+	if err != nil {
+		return fmt.Errorf("cannot write last checkpoint of %s: %w", of, err)
+	}
+	return nil
+}
+
+// BeforeDeliver is called with changes before the next consumer is given them, and stores which objects it will hear of for
 // the first time. If the process crashes before it can store that they were accepted, the next one knows that they may
 // have been told of, and can tell that one of them is gone. If that cannot be stored, records flow all the same.
-func (k *Keeper) Offering(ctx context.Context, changes []watchlist.Change) {
-	var introduced map[*watchlist.Resource][]*storage.Operation
+func (k *Keeper) BeforeDeliver(ctx context.Context, changes []watchlist.Change) {
+	var introduced map[scope.Scope][]*storage.Operation
 	for i := range changes {
 		c := &changes[i]
 		if !introduces(c) {
 			continue
 		}
 		if introduced == nil {
-			introduced = make(map[*watchlist.Resource][]*storage.Operation)
+			introduced = make(map[scope.Scope][]*storage.Operation)
 		}
-		introduced[c.Resource] = append(introduced[c.Resource], introduction(c))
+		introduced[*c.Scope] = append(introduced[*c.Scope], introduction(c))
 	}
-	for r, operations := range introduced {
+	for of, operations := range introduced {
 		k.mu.Lock()
-		s := k.stores[r]
+		s := k.stores[of]
 		k.mu.Unlock()
 		if s == nil {
 			continue
 		}
 		err := k.writeStore(ctx, s, operations)
 		if err != nil {
-			err = fmt.Errorf("cannot store which %s are to be told of: %w", r.Plural, err)
+			err = fmt.Errorf("cannot store which %s are to be told of: %w", of, err)
 		}
-		k.Report(part(r), err)
+		k.Report(part(of), err)
 	}
 }
 
@@ -170,7 +183,7 @@ func (k *Keeper) Accepted(changes []watchlist.Change) {
 	k.mu.Lock()
 	pending := 0
 	for i := range changes {
-		if s := k.stores[changes[i].Resource]; s != nil {
+		if s := k.stores[*changes[i].Scope]; s != nil {
 			s.accept(&changes[i])
 			pending = max(pending, s.pending())
 		}
@@ -228,19 +241,19 @@ func (k *Keeper) run(ctx context.Context) {
 // write writes every store that has something to write.
 func (k *Keeper) write(ctx context.Context) error {
 	k.mu.Lock()
-	stores := make(map[*watchlist.Resource]*store, len(k.stores))
-	for r, s := range k.stores {
-		stores[r] = s
+	stores := make(map[scope.Scope]*store, len(k.stores))
+	for of, s := range k.stores {
+		stores[of] = s
 	}
 	k.mu.Unlock()
 	var errs []error
-	for r, s := range stores {
+	for of, s := range stores {
 		err := k.writeStore(ctx, s, nil)
 		if err != nil {
-			err = fmt.Errorf("cannot write checkpoint of %s, trying again: %w", r.Plural, err)
+			err = fmt.Errorf("cannot write checkpoint of %s, trying again: %w", of, err)
 			errs = append(errs, err)
 		}
-		k.Report(part(r), err)
+		k.Report(part(of), err)
 	}
 	return errors.Join(errs...)
 }

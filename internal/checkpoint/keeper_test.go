@@ -15,9 +15,11 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest/observer"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/memstorage"
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/redact"
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/scope"
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/watchlist"
 )
 
@@ -35,36 +37,37 @@ func begin(extension storage.Extension, logger *zap.Logger) *life {
 	l := &life{reports: map[string]error{}}
 	l.Keeper = NewKeeper(Options{
 		Extension: extension, Interval: time.Second, MaxChanges: 100, Logger: logger,
-		Report: func(part string, err error) { l.reports[part] = err },
+		ClusterUID: func() string { return "cluster" },
+		Report:     func(part string, err error) { l.reports[part] = err },
 	})
 	l.Start()
 	return l
 }
 
 // restore returns what is known of a resource, as "name@version" by UID.
-func (l *life) restore(t *testing.T, r *watchlist.Resource) (watchlist.Progress, map[string]string, error) {
+func (l *life) restore(t *testing.T, of *scope.Scope) (watchlist.Progress, map[string]string, error) {
 	t.Helper()
 	known := map[string]string{}
-	progress, err := l.Restore(t.Context(), "cluster", r, func(id redact.Identity) {
+	progress, err := l.Restore(t.Context(), *of, func(id redact.Identity) {
 		known[id.UID] = id.Namespace + "/" + id.Name + "@" + id.ResourceVersion
 	})
 	return progress, known, err
 }
 
-func change(r *watchlist.Resource, changeType watchlist.Type, n int, rv string) watchlist.Change {
-	c := watchlist.Change{Resource: r, Type: changeType, Origin: watchlist.Live, Key: watchlist.Key{byte(n), byte(n >> 8)}, Advances: true}
+func change(r *scope.Scope, changeType watchlist.Type, n int, rv string) watchlist.Change {
+	c := watchlist.Change{Scope: r, Type: changeType, Origin: watchlist.Live, Key: watchlist.Key{byte(n), byte(n >> 8)}, Advances: true}
 	c.Object.Identity = redact.Identity{UID: fmt.Sprint("uid-", n), Namespace: "ns", Name: fmt.Sprint("name-", n), ResourceVersion: rv}
 	c.Object.JSON = `{"spec":"the object itself"}`
 	return c
 }
 
-func advanced(r *watchlist.Resource, rv string) watchlist.Change {
-	c := watchlist.Change{Resource: r, Type: watchlist.Advanced}
+func advanced(r *scope.Scope, rv string) watchlist.Change {
+	c := watchlist.Change{Scope: r, Type: watchlist.Advanced}
 	c.Object.ResourceVersion = rv
 	return c
 }
 
-func pods() *watchlist.Resource { return &watchlist.Resource{Version: "v1", Plural: "pods"} }
+func pods() *scope.Scope { return &scope.Scope{GroupResource: schema.GroupResource{Resource: "pods"}} }
 
 func TestWhatWasAcceptedIsKnownAfterARestart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -165,9 +168,9 @@ func TestWhatIsOfferedIsKnownAfterACrash(t *testing.T) {
 		l := begin(extension, zap.NewNop())
 		_, _, err := l.restore(t, r)
 		require.NoError(t, err)
-		l.Offering(t.Context(), []watchlist.Change{change(r, watchlist.Added, 1, "5")})
+		l.BeforeDeliver(t.Context(), []watchlist.Change{change(r, watchlist.Added, 1, "5")})
 		l.Accepted([]watchlist.Change{change(r, watchlist.Added, 1, "5")})
-		l.Offering(t.Context(), []watchlist.Change{
+		l.BeforeDeliver(t.Context(), []watchlist.Change{
 			change(r, watchlist.Added, 2, "6"), change(r, watchlist.Modified, 1, "7"), change(r, watchlist.Deleted, 3, "8"),
 		})
 		l.Accepted([]watchlist.Change{change(r, watchlist.Added, 2, "6"), change(r, watchlist.Modified, 1, "7"), change(r, watchlist.Deleted, 3, "8")})
@@ -193,7 +196,7 @@ func TestWhatIsOfferedComesAfterWhatWasAccepted(t *testing.T) {
 		_, _, err := l.restore(t, r)
 		require.NoError(t, err)
 		l.Accepted([]watchlist.Change{change(r, watchlist.Deleted, 1, "5")})
-		l.Offering(t.Context(), []watchlist.Change{change(r, watchlist.Added, 1, "6")})
+		l.BeforeDeliver(t.Context(), []watchlist.Change{change(r, watchlist.Added, 1, "6")})
 		require.NoError(t, l.Shutdown(t.Context()))
 
 		l = begin(extension, zap.NewNop())
@@ -215,13 +218,13 @@ func TestWhatIsKnownIsNotStoredBeforeItIsOffered(t *testing.T) {
 		before := extension.Writes()
 		relisted := change(r, watchlist.Snapshot, 2, "6")
 		relisted.Origin = watchlist.Relist
-		l.Offering(t.Context(), []watchlist.Change{change(r, watchlist.Modified, 1, "5"), relisted, change(r, watchlist.Deleted, 3, "7"), advanced(r, "8")})
+		l.BeforeDeliver(t.Context(), []watchlist.Change{change(r, watchlist.Modified, 1, "5"), relisted, change(r, watchlist.Deleted, 3, "7"), advanced(r, "8")})
 		assert.Equal(t, before, extension.Writes())
 		extension.Fail(storage.ErrStorageFull)
-		l.Offering(t.Context(), []watchlist.Change{change(r, watchlist.Added, 4, "9")})
+		l.BeforeDeliver(t.Context(), []watchlist.Change{change(r, watchlist.Added, 4, "9")})
 		require.ErrorIs(t, l.reports["storage of pods"], storage.ErrStorageFull)
 		extension.Fail(nil)
-		l.Offering(t.Context(), []watchlist.Change{change(r, watchlist.Added, 5, "10")})
+		l.BeforeDeliver(t.Context(), []watchlist.Change{change(r, watchlist.Added, 5, "10")})
 		require.NoError(t, l.reports["storage of pods"])
 		require.NoError(t, l.Shutdown(t.Context()))
 	})
@@ -307,21 +310,21 @@ func TestStorageThatCannotBeUsed(t *testing.T) {
 
 // What makes a reader read something else gives it another storage.
 func TestReadersDoNotShareAStorage(t *testing.T) {
-	variants := []watchlist.Resource{
-		{Version: "v1", Plural: "events"},
-		{Version: "v1", Plural: "events", Group: "events.k8s.io"},
-		{Version: "v2", Plural: "events"},
-		{Version: "v1", Plural: "pods"},
-		{Version: "v1", Plural: "pods", Namespace: "a"},
-		{Version: "v1", Plural: "pods", Namespace: "b"},
-		{Version: "v1", Plural: "pods", LabelSelector: "a"},
-		{Version: "v1", Plural: "pods", FieldSelector: "a"},
-		{Version: "v1", Plural: "pods", LabelSelector: "a", FieldSelector: "a"},
+	events, pods := schema.GroupResource{Resource: "events"}, schema.GroupResource{Resource: "pods"}
+	variants := []scope.Scope{
+		{GroupResource: events},
+		{GroupResource: schema.GroupResource{Resource: "events", Group: "events.k8s.io"}},
+		{GroupResource: pods},
+		{GroupResource: pods, Namespace: "a"},
+		{GroupResource: pods, Namespace: "b"},
+		{GroupResource: pods, LabelSelector: "a"},
+		{GroupResource: pods, FieldSelector: "a"},
+		{GroupResource: pods, LabelSelector: "a", FieldSelector: "a"},
 	}
 	names := map[string]bool{}
 	for i := range variants {
-		names[storageName("cluster", &variants[i])] = true
-		names[storageName("another cluster", &variants[i])] = true
+		names[storageName("cluster", variants[i])] = true
+		names[storageName("another cluster", variants[i])] = true
 	}
 	assert.Len(t, names, 2*len(variants))
 }
@@ -354,7 +357,7 @@ func TestInitialStateCutShort(t *testing.T) {
 		info := &watchlist.SnapshotInfo{Epoch: "the epoch"}
 		first := change(r, watchlist.Snapshot, 1, "5")
 		first.Origin, first.Advances, first.Snapshot = watchlist.Initial, false, info
-		l.Accepted([]watchlist.Change{{Resource: r, Type: watchlist.SnapshotBegin, Origin: watchlist.Initial, Snapshot: info}, first})
+		l.Accepted([]watchlist.Change{{Scope: r, Type: watchlist.SnapshotBegin, Origin: watchlist.Initial, Snapshot: info}, first})
 		require.NoError(t, l.Shutdown(t.Context()))
 
 		progress, known, err := begin2(t, extension)

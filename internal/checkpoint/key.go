@@ -5,7 +5,7 @@ import (
 	"encoding/hex"
 	"strings"
 
-	"github.com/k8swatchlist/k8swatchlistreceiver/internal/watchlist"
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/scope"
 )
 
 // layout is the version of what is stored and how. Another one shares no key with this one.
@@ -14,22 +14,19 @@ const layout = "v1"
 // storageName names the storage of one reader. Everything that makes what it has read differ from what
 // another one reads is in it, so that core Events and those of events.k8s.io, two selectors or two
 // namespaces never share a position. What people look for in a folder of files stands in front.
-func storageName(clusterUID string, r *watchlist.Resource) string {
-	identity := strings.Join([]string{
-		clusterUID, r.Group, r.Version, r.Plural, r.Namespace, r.LabelSelector, r.FieldSelector,
-	}, "\x00")
-	sum := sha256.Sum256([]byte(identity))
-	return layout + "_" + r.Plural + "_" + hex.EncodeToString(sum[:12])
+func storageName(clusterUID string, s scope.Scope) string {
+	sum := sha256.Sum256([]byte(clusterUID + "\x00" + s.Key()))
+	return layout + "_" + s.Resource + "_" + hex.EncodeToString(sum[:12])
 }
 
 // selectorsKey is where the receiver remembers which selectors a resource and scope have been read with.
-func selectorsKey(clusterUID string, r *watchlist.Resource) string {
-	return strings.Join([]string{layout, "selectors", clusterUID, r.Group, r.Version, r.Plural, r.Namespace}, "/")
+func selectorsKey(clusterUID string, s scope.Scope) string {
+	return strings.Join([]string{layout, "selectors", clusterUID, s.Group, s.Resource, s.Namespace}, "/")
 }
 
 // selectorsOf is the value for one reader in the list that is stored under selectorsKey.
-func selectorsOf(r *watchlist.Resource) string {
-	return r.LabelSelector + "\x00" + r.FieldSelector
+func selectorsOf(s scope.Scope) string {
+	return s.LabelSelector + "\x00" + s.FieldSelector
 }
 
 const (

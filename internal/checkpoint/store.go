@@ -99,24 +99,58 @@ func (s *store) accept(c *watchlist.Change) {
 	s.advance(c)
 }
 
+// advance moves the progress with an accepted change. It never moves back, but into another history.
 func (s *store) advance(c *watchlist.Change) {
 	p := &s.progress
 	switch {
-	case c.Type == watchlist.Advanced:
-		*p = storedProgress{ResourceVersion: c.Object.ResourceVersion, Closed: true}
+	case c.Type == watchlist.Advanced, c.Closes:
+		s.close(c)
+	case c.Type == watchlist.Suspected:
+		p.Lost = &storedLoss{
+			Reason: c.Gap.Reason, Doubt: c.Doubt, ResourceVersion: c.Gap.FromRV, Time: c.Gap.From,
+			Added: c.Gap.Added, Modified: c.Gap.Modified, Deleted: c.Gap.Deleted,
+		}
 	case c.Type == watchlist.SnapshotBegin && c.Origin == watchlist.Initial:
 		*p = storedProgress{Epoch: c.Snapshot.Epoch}
 	case c.Type == watchlist.Snapshot && c.Origin == watchlist.Initial:
 		p.Objects++
-	case c.Advances && c.Object.ResourceVersion == p.ResourceVersion:
-		p.At = append(p.At, c.Key)
+	case c.Origin == watchlist.Recovered && p.Lost != nil:
+		p.Lost.count(c.Type)
 	case c.Advances:
-		*p = storedProgress{ResourceVersion: strings.Clone(c.Object.ResourceVersion), At: append(p.At[:0], c.Key)}
-	default:
+		s.moveTo(c)
+	case !c.Verifies:
 		return
+	}
+	if c.Verifies {
+		p.Verified = &storedVerification{ResourceVersion: c.ReachedVersion(), Time: c.ReadAt}
+		p.Lost = nil
 	}
 	p.Time = c.ReadAt
 	s.changed = true
+}
+
+// close moves the progress to a version of which everything was accepted.
+func (s *store) close(c *watchlist.Change) {
+	p := &s.progress
+	rv := c.ReachedVersion()
+	switch {
+	case rv == "": // the resource is gone, and what was known of it
+		*p = storedProgress{}
+	case c.Rewinds || !watchlist.VersionBefore(rv, p.ResourceVersion):
+		*p = storedProgress{ResourceVersion: rv, Closed: true, Verified: p.Verified, Lost: p.Lost}
+	}
+}
+
+// moveTo moves the progress to a watch event.
+func (s *store) moveTo(c *watchlist.Change) {
+	p := &s.progress
+	switch rv := c.Object.ResourceVersion; {
+	case watchlist.VersionBefore(rv, p.ResourceVersion):
+	case rv == p.ResourceVersion:
+		p.At = append(p.At, c.Key)
+	default:
+		p.ResourceVersion, p.Closed, p.At = strings.Clone(rv), false, append(p.At[:0], c.Key)
+	}
 }
 
 // pending is how many changes are not stored yet.

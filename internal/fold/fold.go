@@ -128,12 +128,13 @@ func Duplicates(records []Record) []string {
 	return found
 }
 
-// Disorder returns the records of an object that came after one with a later resourceVersion.
+// Disorder returns the records of an object that came after one with a later resourceVersion. A deletion may: some
+// servers send it with an earlier version of the object. https://github.com/kubernetes/kubernetes/issues/63356
 func Disorder(records []Record) []string {
 	latest := map[string]Record{}
 	var found []string
 	for _, r := range records {
-		if before, ok := latest[r.UID]; ok {
+		if before, ok := latest[r.UID]; ok && r.Type != "DELETED" {
 			if order, err := resourceversion.CompareResourceVersion(before.ResourceVersion, r.ResourceVersion); err == nil && order > 0 {
 				found = append(found, fmt.Sprintf("%s came after %s", r, before))
 			}

@@ -184,7 +184,7 @@ func TestKubeconfigOnTheWire(t *testing.T) {
 	cfg.Impersonate.UserName = "jane"
 	client := newTestClient(t, cfg)
 	for i, fresh := range []bool{false, true} {
-		body, err := client.Open(t.Context(), watchlist.Request{Resource: pods, FreshConnection: fresh})
+		body, err := client.Open(t.Context(), watchlist.Request{Scope: pods, API: podAPI, FreshConnection: fresh})
 		require.NoError(t, err)
 		require.NoError(t, body.Close())
 		r := <-requests
@@ -237,7 +237,7 @@ func TestRenewedToken(t *testing.T) {
 		require.NoError(t, err)
 		defer client.Close()
 		open := func() {
-			body, err := client.Open(t.Context(), watchlist.Request{Resource: pods})
+			body, err := client.Open(t.Context(), watchlist.Request{Scope: pods, API: podAPI})
 			require.NoError(t, err)
 			_, err = io.ReadAll(body)
 			require.NoError(t, err)

@@ -92,7 +92,7 @@ func TestRenewedCertificateFiles(t *testing.T) {
 		},
 	})
 	open := func(fresh bool) (io.ReadCloser, string) {
-		body, err := client.Open(t.Context(), watchlist.Request{Resource: pods, FreshConnection: fresh})
+		body, err := client.Open(t.Context(), watchlist.Request{Scope: pods, API: podAPI, FreshConnection: fresh})
 		require.NoError(t, err)
 		line, err := bufio.NewReader(body).ReadString('\n')
 		require.NoError(t, err)

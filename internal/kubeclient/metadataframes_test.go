@@ -320,7 +320,7 @@ func FuzzMetadataFrames(f *testing.F) {
 func TestMetadataInTheFormThatTheServerHas(t *testing.T) {
 	frame := encoded(t, "ADDED", fullMetadata())
 	line := `{"type":"ADDED","object":` + fullLine + "}\n"
-	watch := watchlist.Request{Resource: pods, SendInitialEvents: true, MetadataOnly: true}
+	watch := watchlist.Request{Scope: pods, API: podAPI, SendInitialEvents: true, MetadataOnly: true}
 	tests := map[string]struct {
 		request     watchlist.Request
 		contentType string
@@ -330,8 +330,8 @@ func TestMetadataInTheFormThatTheServerHas(t *testing.T) {
 		"protobuf, other writing": {watch, `Application/Vnd.Kubernetes.Protobuf; charset="utf-8"`, string(frame), line},
 		"JSON":                    {watch, "application/json", line, line},
 		"no type":                 {watch, "", line, line},
-		"objects are JSON":        {watchlist.Request{Resource: pods}, "application/json", line, line},
-		"a page is JSON":          {watchlist.Request{Resource: pods, List: true, MetadataOnly: true}, "application/json", line, line},
+		"objects are JSON":        {watchlist.Request{Scope: pods, API: podAPI}, "application/json", line, line},
+		"a page is JSON":          {watchlist.Request{Scope: pods, API: podAPI, List: true, MetadataOnly: true}, "application/json", line, line},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

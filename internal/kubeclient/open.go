@@ -50,7 +50,7 @@ func (c *Client) Open(ctx context.Context, req watchlist.Request) (io.ReadCloser
 		}
 	}
 	body, err := c.get(ctx, get{
-		path:   resourcePath(req.Resource),
+		path:   resourcePath(req),
 		query:  query(req),
 		accept: accept(req),
 		fresh:  req.FreshConnection,
@@ -67,7 +67,7 @@ func (c *Client) Open(ctx context.Context, req watchlist.Request) (io.ReadCloser
 
 // describe says in words what is asked for.
 func describe(req watchlist.Request) string {
-	r := req.Resource
+	r := req.Scope
 	verb := "watch"
 	if req.List {
 		verb = "list"
@@ -76,23 +76,24 @@ func describe(req watchlist.Request) string {
 	switch {
 	case r.Namespace != "":
 		where = " in namespace " + r.Namespace
-	case r.Namespaced:
+	case req.API.Namespaced:
 		where = " in all namespaces"
 	}
-	return fmt.Sprintf("%s %s (group %q, version %s)%s", verb, r.Plural, r.Group, r.Version, where)
+	return fmt.Sprintf("%s %s (group %q, version %s)%s", verb, r.Resource, r.Group, req.API.Version, where)
 }
 
 // resourcePath is the path of a resource under the server's base path.
 // https://kubernetes.io/docs/reference/using-api/api-concepts/#resource-uris
-func resourcePath(r *watchlist.Resource) []string {
-	path := []string{"apis", r.Group, r.Version}
+func resourcePath(req watchlist.Request) []string {
+	r := req.Scope
+	path := []string{"apis", r.Group, req.API.Version}
 	if r.Group == "" {
-		path = []string{"api", r.Version}
+		path = []string{"api", req.API.Version}
 	}
 	if r.Namespace != "" {
 		path = append(path, "namespaces", r.Namespace)
 	}
-	return append(path, r.Plural)
+	return append(path, r.Resource)
 }
 
 func query(req watchlist.Request) url.Values {
@@ -102,8 +103,8 @@ func query(req watchlist.Request) url.Values {
 			q.Set(key, value)
 		}
 	}
-	set("labelSelector", req.Resource.LabelSelector)
-	set("fieldSelector", req.Resource.FieldSelector)
+	set("labelSelector", req.Scope.LabelSelector)
+	set("fieldSelector", req.Scope.FieldSelector)
 	if req.List {
 		if req.Limit > 0 {
 			q.Set("limit", strconv.Itoa(req.Limit))

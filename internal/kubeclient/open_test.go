@@ -16,6 +16,10 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/scope"
+
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"k8s.io/client-go/rest"
@@ -24,10 +28,7 @@ import (
 )
 
 func TestRequests(t *testing.T) {
-	deployments := &watchlist.Resource{
-		Group: "apps", Version: "v1", Plural: "deployments", Namespaced: true,
-		Namespace: "shop", LabelSelector: "app in (a,b)", FieldSelector: "metadata.name=x",
-	}
+	deployments := scope.New(schema.GroupResource{Group: "apps", Resource: "deployments"}, "shop", "app in (a,b)", "metadata.name=x")
 	tests := map[string]struct {
 		request watchlist.Request
 		path    string
@@ -35,55 +36,55 @@ func TestRequests(t *testing.T) {
 		accept  string
 	}{
 		"snapshot": {
-			request: watchlist.Request{Resource: pods, SendInitialEvents: true, Timeout: 5 * time.Minute},
+			request: watchlist.Request{Scope: pods, API: podAPI, SendInitialEvents: true, Timeout: 5 * time.Minute},
 			path:    "/api/v1/pods",
 			query:   "watch=1&allowWatchBookmarks=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&timeoutSeconds=300",
 		},
 		"snapshot not older than": {
-			request: watchlist.Request{Resource: pods, SendInitialEvents: true, ResourceVersion: "42", Timeout: 1500 * time.Millisecond},
+			request: watchlist.Request{Scope: pods, API: podAPI, SendInitialEvents: true, ResourceVersion: "42", Timeout: 1500 * time.Millisecond},
 			path:    "/api/v1/pods",
 			query:   "watch=1&allowWatchBookmarks=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&resourceVersion=42&timeoutSeconds=2",
 		},
 		"resume": {
-			request: watchlist.Request{Resource: pods, ResourceVersion: "42", Timeout: 300 * time.Second},
+			request: watchlist.Request{Scope: pods, API: podAPI, ResourceVersion: "42", Timeout: 300 * time.Second},
 			path:    "/api/v1/pods",
 			query:   "watch=1&allowWatchBookmarks=true&resourceVersion=42&timeoutSeconds=300",
 		},
 		"snapshot of the metadata": {
-			request: watchlist.Request{Resource: pods, SendInitialEvents: true, MetadataOnly: true, ResourceVersion: "42"},
+			request: watchlist.Request{Scope: pods, API: podAPI, SendInitialEvents: true, MetadataOnly: true, ResourceVersion: "42"},
 			path:    "/api/v1/pods",
 			query:   "watch=1&allowWatchBookmarks=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&resourceVersion=42",
 			accept: "application/vnd.kubernetes.protobuf;as=PartialObjectMetadata;g=meta.k8s.io;v=v1," +
 				"application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json",
 		},
 		"page of the metadata": {
-			request: watchlist.Request{Resource: pods, List: true, MetadataOnly: true, Limit: 500},
+			request: watchlist.Request{Scope: pods, API: podAPI, List: true, MetadataOnly: true, Limit: 500},
 			path:    "/api/v1/pods",
 			query:   "limit=500",
 			accept:  "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json",
 		},
 		"server's timeout": {
-			request: watchlist.Request{Resource: pods, ResourceVersion: "42"},
+			request: watchlist.Request{Scope: pods, API: podAPI, ResourceVersion: "42"},
 			path:    "/api/v1/pods",
 			query:   "watch=1&allowWatchBookmarks=true&resourceVersion=42",
 		},
 		"scope": {
-			request: watchlist.Request{Resource: deployments, ResourceVersion: "42"},
+			request: watchlist.Request{Scope: deployments, API: scope.API{Version: "v1", Namespaced: true}, ResourceVersion: "42"},
 			path:    "/apis/apps/v1/namespaces/shop/deployments",
 			query:   "watch=1&allowWatchBookmarks=true&resourceVersion=42&labelSelector=app+in+%28a%2Cb%29&fieldSelector=metadata.name%3Dx",
 		},
 		"first page": {
-			request: watchlist.Request{Resource: pods, List: true, Limit: 500},
+			request: watchlist.Request{Scope: pods, API: podAPI, List: true, Limit: 500},
 			path:    "/api/v1/pods",
 			query:   "limit=500",
 		},
 		"next page": {
-			request: watchlist.Request{Resource: pods, List: true, Limit: 500, Continue: "eyJ2Ijo/", ResourceVersion: "42"},
+			request: watchlist.Request{Scope: pods, API: podAPI, List: true, Limit: 500, Continue: "eyJ2Ijo/", ResourceVersion: "42"},
 			path:    "/api/v1/pods",
 			query:   "limit=500&continue=eyJ2Ijo%2F",
 		},
 		"page not older than": {
-			request: watchlist.Request{Resource: pods, List: true, ResourceVersion: "42"},
+			request: watchlist.Request{Scope: pods, API: podAPI, List: true, ResourceVersion: "42"},
 			path:    "/api/v1/pods",
 			query:   "resourceVersion=42&resourceVersionMatch=NotOlderThan",
 		},
@@ -124,7 +125,7 @@ func TestHeaderTimeout(t *testing.T) {
 		client := newTestClient(t, start(func(_ http.ResponseWriter, r *http.Request) {
 			<-r.Context().Done()
 		}), WithHeaderTimeout(100*time.Millisecond))
-		_, err := client.Open(t.Context(), watchlist.Request{Resource: pods})
+		_, err := client.Open(t.Context(), watchlist.Request{Scope: pods, API: podAPI})
 		require.ErrorContains(t, err, `cannot watch pods (group "", version v1) in all namespaces: no answer from 127.0.0.1:`)
 		require.ErrorContains(t, err, "within 100ms")
 		var timeout net.Error
@@ -141,7 +142,7 @@ func TestHeaderTimeoutDoesNotBoundTheBody(t *testing.T) {
 			time.Sleep(2 * timeout)
 			_, _ = io.WriteString(w, "late")
 		}), WithHeaderTimeout(timeout))
-		body, err := client.Open(t.Context(), watchlist.Request{Resource: pods})
+		body, err := client.Open(t.Context(), watchlist.Request{Scope: pods, API: podAPI})
 		require.NoError(t, err)
 		defer body.Close()
 		content, err := io.ReadAll(body)
@@ -154,7 +155,7 @@ func TestWatchEndsSoonAfterItsTimeout(t *testing.T) {
 	eachProtocol(t, func(t *testing.T, start func(http.HandlerFunc) *rest.Config) {
 		client := newTestClient(t, start(stall))
 		client.watchGrace = 50 * time.Millisecond
-		body, err := client.Open(t.Context(), watchlist.Request{Resource: pods, Timeout: 50 * time.Millisecond})
+		body, err := client.Open(t.Context(), watchlist.Request{Scope: pods, API: podAPI, Timeout: 50 * time.Millisecond})
 		require.NoError(t, err)
 		defer body.Close()
 		content, err := io.ReadAll(body)
@@ -167,7 +168,7 @@ func TestContextEndsTheBody(t *testing.T) {
 	eachProtocol(t, func(t *testing.T, start func(http.HandlerFunc) *rest.Config) {
 		client := newTestClient(t, start(stall))
 		ctx, cancel := context.WithCancel(t.Context())
-		body, err := client.Open(ctx, watchlist.Request{Resource: pods})
+		body, err := client.Open(ctx, watchlist.Request{Scope: pods, API: podAPI})
 		require.NoError(t, err)
 		defer body.Close()
 		line, err := bufio.NewReader(body).ReadString('\n')
@@ -177,7 +178,7 @@ func TestContextEndsTheBody(t *testing.T) {
 		_, err = io.ReadAll(body)
 		require.ErrorIs(t, err, context.Canceled)
 
-		_, err = client.Open(ctx, watchlist.Request{Resource: pods})
+		_, err = client.Open(ctx, watchlist.Request{Scope: pods, API: podAPI})
 		require.ErrorIs(t, err, context.Canceled)
 	})
 }
@@ -186,7 +187,7 @@ func TestCloseEndsOpenResponses(t *testing.T) {
 	eachProtocol(t, func(t *testing.T, start func(http.HandlerFunc) *rest.Config) {
 		client := newTestClient(t, start(stall))
 		for _, fresh := range []bool{false, true} {
-			body, err := client.Open(t.Context(), watchlist.Request{Resource: pods, FreshConnection: fresh})
+			body, err := client.Open(t.Context(), watchlist.Request{Scope: pods, API: podAPI, FreshConnection: fresh})
 			require.NoError(t, err)
 			client.Close()
 			_, err = io.ReadAll(body)
@@ -201,7 +202,9 @@ func TestConnectionRefused(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, listener.Close())
 	client := newTestClient(t, &rest.Config{Host: "http://" + listener.Addr().String(), QPS: 1000, Burst: 1000})
-	_, err = client.Open(t.Context(), watchlist.Request{Resource: &watchlist.Resource{Group: "example.com", Version: "v1", Plural: "widgets"}, List: true})
+	_, err = client.Open(t.Context(), watchlist.Request{
+		Scope: scope.Scope{GroupResource: schema.GroupResource{Group: "example.com", Resource: "widgets"}}, API: scope.API{Version: "v1"}, List: true,
+	})
 	require.EqualError(t, err, `cannot list widgets (group "example.com", version v1): dial tcp `+listener.Addr().String()+`: connect: connection refused`)
 }
 
@@ -210,13 +213,13 @@ func TestPacing(t *testing.T) {
 	client := serve(t, server)
 	slow := newTestClient(t, &rest.Config{Host: client.base.String(), QPS: 0.001, Burst: 2})
 	for range 2 {
-		body, err := slow.Open(t.Context(), watchlist.Request{Resource: pods})
+		body, err := slow.Open(t.Context(), watchlist.Request{Scope: pods, API: podAPI})
 		require.NoError(t, err)
 		require.NoError(t, body.Close())
 	}
 	ctx, cancel := context.WithTimeoutCause(t.Context(), time.Hour, nil)
 	time.AfterFunc(50*time.Millisecond, cancel)
-	_, err := slow.Open(ctx, watchlist.Request{Resource: pods})
+	_, err := slow.Open(ctx, watchlist.Request{Scope: pods, API: podAPI})
 	require.ErrorContains(t, err, "cannot watch pods")
 }
 
@@ -242,7 +245,7 @@ func TestFreshConnection(t *testing.T) {
 		client := newTestClient(t, cfg)
 
 		open := func(fresh bool) io.Closer {
-			body, err := client.Open(t.Context(), watchlist.Request{Resource: pods, FreshConnection: fresh})
+			body, err := client.Open(t.Context(), watchlist.Request{Scope: pods, API: podAPI, FreshConnection: fresh})
 			require.NoError(t, err)
 			_, err = bufio.NewReader(body).ReadString('\n')
 			require.NoError(t, err)
@@ -328,7 +331,7 @@ func TestCompression(t *testing.T) {
 			}
 		})
 		cfg.DisableCompression = false
-		body, err := newTestClient(t, cfg).Open(t.Context(), watchlist.Request{Resource: pods})
+		body, err := newTestClient(t, cfg).Open(t.Context(), watchlist.Request{Scope: pods, API: podAPI})
 		require.NoError(t, err)
 		defer body.Close()
 		lines := bufio.NewReader(body)
@@ -343,7 +346,7 @@ func TestCompression(t *testing.T) {
 		require.ErrorIs(t, err, io.EOF)
 
 		cfg.DisableCompression = true
-		plain, err := newTestClient(t, cfg).Open(t.Context(), watchlist.Request{Resource: pods})
+		plain, err := newTestClient(t, cfg).Open(t.Context(), watchlist.Request{Scope: pods, API: podAPI})
 		require.NoError(t, err)
 		defer plain.Close()
 		content, err := io.ReadAll(plain)
@@ -369,7 +372,7 @@ func TestCompressedMetadata(t *testing.T) {
 			}
 		})
 		cfg.DisableCompression = false
-		body, err := newTestClient(t, cfg).Open(t.Context(), watchlist.Request{Resource: pods, SendInitialEvents: true, MetadataOnly: true})
+		body, err := newTestClient(t, cfg).Open(t.Context(), watchlist.Request{Scope: pods, API: podAPI, SendInitialEvents: true, MetadataOnly: true})
 		require.NoError(t, err)
 		defer body.Close()
 		content, err := io.ReadAll(body)
@@ -400,12 +403,12 @@ func TestUnreadStreamsAreSmall(t *testing.T) {
 				}
 			}
 		}))
-		unread := *pods
+		unread := pods
 		unread.LabelSelector = "unread"
-		stalled, err := client.Open(t.Context(), watchlist.Request{Resource: &unread})
+		stalled, err := client.Open(t.Context(), watchlist.Request{Scope: unread, API: podAPI})
 		require.NoError(t, err)
 		defer stalled.Close()
-		body, err := client.Open(t.Context(), watchlist.Request{Resource: pods})
+		body, err := client.Open(t.Context(), watchlist.Request{Scope: pods, API: podAPI})
 		require.NoError(t, err)
 		defer body.Close()
 		n, err := io.Copy(io.Discard, body)
@@ -421,7 +424,7 @@ func TestRedirectIsNotFollowed(t *testing.T) {
 	client := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		http.Redirect(w, r, elsewhere.base.String()+"/login?token=sentinel", http.StatusFound)
 	})
-	_, err := client.Open(t.Context(), watchlist.Request{Resource: pods})
+	_, err := client.Open(t.Context(), watchlist.Request{Scope: pods, API: podAPI})
 	require.ErrorContains(t, err, "the server answered 302 Found: a redirect to "+elsewhere.base.Host)
 	assert.NotContains(t, err.Error(), "sentinel")
 	assert.False(t, followed)
@@ -431,7 +434,7 @@ func TestWebPageIsNoStream(t *testing.T) {
 	client := serve(t, func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = io.WriteString(w, "<!DOCTYPE html><html><title>Log in</title></html>")
 	})
-	_, err := client.Open(t.Context(), watchlist.Request{Resource: pods})
+	_, err := client.Open(t.Context(), watchlist.Request{Scope: pods, API: podAPI})
 	require.ErrorContains(t, err, "answered with a web page")
 	assert.False(t, errors.Is(err, context.Canceled))
 }

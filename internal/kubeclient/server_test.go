@@ -7,12 +7,17 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 
-	"github.com/k8swatchlist/k8swatchlistreceiver/internal/watchlist"
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/scope"
 )
 
-var pods = &watchlist.Resource{Version: "v1", Plural: "pods", Kind: "Pod", Namespaced: true}
+// pods are read in all namespaces.
+var (
+	pods   = scope.Scope{GroupResource: schema.GroupResource{Resource: "pods"}}
+	podAPI = scope.API{Version: "v1", Kind: "Pod", Namespaced: true}
+)
 
 // eachProtocol runs a test against a server that speaks HTTP/1.1 and one that speaks HTTP/2, both with TLS.
 func eachProtocol(t *testing.T, test func(t *testing.T, start func(http.HandlerFunc) *rest.Config)) {

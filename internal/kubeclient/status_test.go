@@ -161,9 +161,9 @@ func TestStatusErrors(t *testing.T) {
 					w.WriteHeader(tt.code)
 					_, _ = w.Write([]byte(tt.body))
 				}))
-				shop := *pods
+				shop := pods
 				shop.Namespace = "shop"
-				_, err := client.Open(t.Context(), watchlist.Request{Resource: &shop})
+				_, err := client.Open(t.Context(), watchlist.Request{Scope: shop, API: podAPI})
 				require.EqualError(t, err, prefix+tt.want)
 				assert.True(t, tt.is(err))
 				var status *apierrors.StatusError
@@ -184,7 +184,7 @@ func TestErrorBodyThatDoesNotEnd(t *testing.T) {
 		w.WriteHeader(http.StatusBadGateway)
 		stall(w, r)
 	}, WithHeaderTimeout(200*time.Millisecond))
-	_, err := client.Open(t.Context(), watchlist.Request{Resource: pods})
+	_, err := client.Open(t.Context(), watchlist.Request{Scope: pods, API: podAPI})
 	require.EqualError(t, err, `cannot watch pods (group "", version v1) in all namespaces: the server answered 502 Bad Gateway: first`)
 }
 

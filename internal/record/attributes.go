@@ -7,6 +7,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
 
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/scope"
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/watchlist"
 )
 
@@ -65,16 +66,8 @@ func putChange(m pcommon.Map, c *watchlist.Change) {
 
 func putObject(m pcommon.Map, c *watchlist.Change) {
 	o := &c.Object
-	// Items of a LIST do not say what they are; the request did.
-	kind, apiVersion := o.Kind, o.APIVersion
-	if kind == "" {
-		kind = c.Resource.Kind
-	}
-	if apiVersion == "" {
-		apiVersion = c.Resource.APIVersion()
-	}
-	putNonEmpty(m, keyObjectKind, kind)
-	putNonEmpty(m, keyObjectAPIVersion, apiVersion)
+	putNonEmpty(m, keyObjectKind, o.Kind)
+	putNonEmpty(m, keyObjectAPIVersion, o.APIVersion)
 	putNonEmpty(m, keyObjectName, o.Name)
 	putNonEmpty(m, keyObjectUID, o.UID)
 	putNonEmpty(m, keyObjectResourceVersion, o.ResourceVersion)
@@ -85,7 +78,7 @@ func putObject(m pcommon.Map, c *watchlist.Change) {
 	putNonEmpty(m, keyOwnerKind, o.Owner.Kind)
 	putNonEmpty(m, keyOwnerName, o.Owner.Name)
 	putNonEmpty(m, keyOwnerUID, o.Owner.UID)
-	if conventional, ok := kinds[groupResource{c.Resource.Group, c.Resource.Plural}]; ok {
+	if conventional, ok := kinds[c.Scope.GroupResource]; ok {
 		putNonEmpty(m, conventional.name, o.Name)
 		if conventional.uid != "" {
 			putNonEmpty(m, conventional.uid, o.UID)
@@ -93,11 +86,11 @@ func putObject(m pcommon.Map, c *watchlist.Change) {
 	}
 }
 
-// putScope says what the reader reads that a record of the stream is about.
-func putScope(m pcommon.Map, r *watchlist.Resource) {
-	putNonEmpty(m, string(semconv.K8SNamespaceNameKey), r.Namespace)
-	putNonEmpty(m, keyResourceLabelSelector, r.LabelSelector)
-	putNonEmpty(m, keyResourceFieldSelector, r.FieldSelector)
+// putScope adds the scope of the reader that a record of the stream is about.
+func putScope(m pcommon.Map, s *scope.Scope) {
+	putNonEmpty(m, string(semconv.K8SNamespaceNameKey), s.Namespace)
+	putNonEmpty(m, keyResourceLabelSelector, s.LabelSelector)
+	putNonEmpty(m, keyResourceFieldSelector, s.FieldSelector)
 }
 
 func putGap(m pcommon.Map, g *watchlist.GapInfo) {
@@ -118,10 +111,6 @@ func putTime(m pcommon.Map, key string, at time.Time) {
 }
 
 func gapSentence(c *watchlist.Change) string {
-	resource := c.Resource.Plural
-	if c.Resource.Group != "" {
-		resource += "." + c.Resource.Group
-	}
 	known := func(rv string) string {
 		if rv == "" {
 			return "(unknown)"
@@ -130,7 +119,7 @@ func gapSentence(c *watchlist.Change) string {
 	}
 	return fmt.Sprintf("the watch of %s did not see every change between resource versions %s and %s (%s); "+
 		"net differences: %d added, %d modified, %d deleted",
-		resource, known(c.Gap.FromRV), known(c.Gap.ToRV), c.Gap.Reason, c.Gap.Added, c.Gap.Modified, c.Gap.Deleted)
+		c.Scope.GroupResource, known(c.Gap.FromRV), known(c.Gap.ToRV), c.Gap.Reason, c.Gap.Added, c.Gap.Modified, c.Gap.Deleted)
 }
 
 // putFrame says which set a k8s.snapshot.begin or end frames, and at its end what a complete set has.

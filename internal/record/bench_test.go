@@ -5,7 +5,10 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/redact"
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/scope"
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/watchlist"
 )
 
@@ -22,12 +25,12 @@ const frameBatch = 100
 type frames struct {
 	object   []byte
 	plan     *redact.Plan
-	resource *watchlist.Resource
+	resource *scope.Scope
 	builder  *Builder
 	changes  []watchlist.Change
 }
 
-func newFrames(tb testing.TB, file string, resource watchlist.Resource, mode BodyMode) *frames {
+func newFrames(tb testing.TB, file string, resource scope.Scope, mode BodyMode) *frames {
 	tb.Helper()
 	object, err := os.ReadFile("../redact/testdata/objects/" + file)
 	if err != nil {
@@ -35,7 +38,7 @@ func newFrames(tb testing.TB, file string, resource watchlist.Resource, mode Bod
 	}
 	return &frames{
 		object:   object,
-		plan:     redact.NewPlan(resource.Group, resource.Plural),
+		plan:     redact.NewPlan(resource.Group, resource.Resource),
 		resource: &resource,
 		builder:  NewBuilder(Options{ClusterName: "bench", ClusterUID: "8a1c", Body: mode}),
 	}
@@ -50,7 +53,7 @@ func (f *frames) round(tb testing.TB) {
 			tb.Fatal(err)
 		}
 		f.changes = append(f.changes, watchlist.Change{
-			Resource: f.resource, Type: watchlist.Modified, Origin: watchlist.Live, Object: object, ReadAt: time.Unix(0, 0),
+			Scope: f.resource, Type: watchlist.Modified, Origin: watchlist.Live, Object: object, ReadAt: time.Unix(0, 0),
 		})
 	}
 	if got := f.builder.Build(f.changes).LogRecordCount(); got != frameBatch {
@@ -60,13 +63,13 @@ func (f *frames) round(tb testing.TB) {
 
 var benchmarkKinds = []struct {
 	file     string
-	resource watchlist.Resource
+	resource scope.Scope
 }{
-	{"pod.json", watchlist.Resource{Version: "v1", Plural: "pods", Kind: "Pod", Namespaced: true}},
-	{"deployment.json", watchlist.Resource{Group: "apps", Version: "v1", Plural: "deployments", Kind: "Deployment", Namespaced: true}},
-	{"node.json", watchlist.Resource{Version: "v1", Plural: "nodes", Kind: "Node"}},
-	{"event-core.json", watchlist.Resource{Version: "v1", Plural: "events", Kind: "Event", Namespaced: true}},
-	{"rollout.json", watchlist.Resource{Group: "argoproj.io", Version: "v1alpha1", Plural: "rollouts", Kind: "Rollout", Namespaced: true}},
+	{"pod.json", scope.Scope{GroupResource: schema.GroupResource{Resource: "pods"}}},
+	{"deployment.json", scope.Scope{GroupResource: schema.GroupResource{Group: "apps", Resource: "deployments"}}},
+	{"node.json", scope.Scope{GroupResource: schema.GroupResource{Resource: "nodes"}}},
+	{"event-core.json", scope.Scope{GroupResource: schema.GroupResource{Resource: "events"}}},
+	{"rollout.json", scope.Scope{GroupResource: schema.GroupResource{Group: "argoproj.io", Resource: "rollouts"}}},
 }
 
 // BenchmarkFrameToRecord is what a batch of frames costs from bytes to records, redaction included.

@@ -85,15 +85,15 @@ func (b *Builder) fill(record plog.LogRecord, c *watchlist.Change, clusterUID st
 	attributes.EnsureCapacity(attributesAtMost)
 	attributes.PutStr(keyChangeID, changeID(c, clusterUID))
 	putNonEmpty(attributes, keyChangeOrigin, originName(c.Origin))
-	putNonEmpty(attributes, keyResourceName, c.Resource.Plural)
-	putNonEmpty(attributes, keyResourceGroup, c.Resource.Group)
+	putNonEmpty(attributes, keyResourceName, c.Scope.Resource)
+	putNonEmpty(attributes, keyResourceGroup, c.Scope.Group)
 	if isOfObject(c.Type) {
 		putChange(attributes, c)
 		putObject(attributes, c)
 		b.setBody(record, c.Object.JSON)
 		return
 	}
-	putScope(attributes, c.Resource)
+	putScope(attributes, c.Scope)
 	switch {
 	case c.Type == watchlist.Gap && c.Gap != nil:
 		putGap(attributes, c.Gap)

@@ -13,8 +13,10 @@ import (
 	"time"
 
 	"go.opentelemetry.io/collector/pdata/plog"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/redact"
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/scope"
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/watchlist"
 )
 
@@ -24,13 +26,12 @@ var (
 	marked  = time.Date(2026, 3, 3, 10, 0, 0, 0, time.UTC)
 	read    = time.Date(2026, 3, 4, 11, 0, 0, 123456789, time.UTC)
 
-	pods    = &watchlist.Resource{Version: "v1", Plural: "pods", Kind: "Pod", Namespaced: true}
-	nodes   = &watchlist.Resource{Version: "v1", Plural: "nodes", Kind: "Node"}
-	knative = &watchlist.Resource{Group: "serving.knative.dev", Version: "v1", Plural: "services", Kind: "Service", Namespaced: true}
-	events  = &watchlist.Resource{Version: "v1", Plural: "events", Kind: "Event", Namespaced: true}
-	events2 = &watchlist.Resource{Group: "events.k8s.io", Version: "v1", Plural: "events", Kind: "Event", Namespaced: true}
-	teamWeb = &watchlist.Resource{Group: "apps", Version: "v1", Plural: "deployments", Kind: "Deployment", Namespaced: true,
-		Namespace: "shop", LabelSelector: "team=web", FieldSelector: "metadata.name!=x"}
+	pods    = &scope.Scope{GroupResource: schema.GroupResource{Resource: "pods"}}
+	nodes   = &scope.Scope{GroupResource: schema.GroupResource{Resource: "nodes"}}
+	knative = &scope.Scope{GroupResource: schema.GroupResource{Group: "serving.knative.dev", Resource: "services"}}
+	events  = &scope.Scope{GroupResource: schema.GroupResource{Resource: "events"}}
+	events2 = &scope.Scope{GroupResource: schema.GroupResource{Group: "events.k8s.io", Resource: "events"}}
+	teamWeb = &scope.Scope{GroupResource: schema.GroupResource{Group: "apps", Resource: "deployments"}, Namespace: "shop", LabelSelector: "team=web", FieldSelector: "metadata.name!=x"}
 )
 
 func pod() redact.Object {
@@ -121,7 +122,7 @@ func recordCases() []recordCase {
 	return []recordCase{
 		{
 			name:      "initial snapshot",
-			change:    watchlist.Change{Resource: pods, Type: watchlist.Snapshot, Origin: watchlist.Initial, Object: pod(), ReadAt: read},
+			change:    watchlist.Change{Scope: pods, Type: watchlist.Snapshot, Origin: watchlist.Initial, Object: pod(), ReadAt: read},
 			event:     "k8s.object.snapshot",
 			timestamp: updated,
 			attributes: podAttributes(map[string]any{
@@ -130,7 +131,7 @@ func recordCases() []recordCase {
 		},
 		{
 			name:      "snapshot of a set",
-			change:    watchlist.Change{Resource: pods, Type: watchlist.Snapshot, Origin: watchlist.Relist, Object: pod(), ReadAt: read, Snapshot: set},
+			change:    watchlist.Change{Scope: pods, Type: watchlist.Snapshot, Origin: watchlist.Relist, Object: pod(), ReadAt: read, Snapshot: set},
 			event:     "k8s.object.snapshot",
 			timestamp: updated,
 			attributes: podAttributes(map[string]any{
@@ -139,7 +140,7 @@ func recordCases() []recordCase {
 		},
 		{
 			name:      "added",
-			change:    watchlist.Change{Resource: pods, Type: watchlist.Added, Origin: watchlist.Live, Object: pod(), ReadAt: read},
+			change:    watchlist.Change{Scope: pods, Type: watchlist.Added, Origin: watchlist.Live, Object: pod(), ReadAt: read},
 			event:     "k8s.object.added",
 			timestamp: created,
 			attributes: podAttributes(map[string]any{
@@ -148,7 +149,7 @@ func recordCases() []recordCase {
 		},
 		{
 			name:      "modified",
-			change:    watchlist.Change{Resource: pods, Type: watchlist.Modified, Origin: watchlist.Recovered, Object: pod(), ReadAt: read},
+			change:    watchlist.Change{Scope: pods, Type: watchlist.Modified, Origin: watchlist.Recovered, Object: pod(), ReadAt: read},
 			event:     "k8s.object.modified",
 			timestamp: updated,
 			attributes: podAttributes(map[string]any{
@@ -157,7 +158,7 @@ func recordCases() []recordCase {
 		},
 		{
 			name: "deleted",
-			change: watchlist.Change{Resource: pods, Type: watchlist.Deleted, Origin: watchlist.Live, ReadAt: read,
+			change: watchlist.Change{Scope: pods, Type: watchlist.Deleted, Origin: watchlist.Live, ReadAt: read,
 				Object: podWith(func(o *redact.Object) { o.Times.Deleted = marked })},
 			event:     "k8s.object.deleted",
 			timestamp: marked,
@@ -167,8 +168,8 @@ func recordCases() []recordCase {
 		},
 		{
 			name: "inferred delete",
-			change: watchlist.Change{Resource: pods, Type: watchlist.Deleted, Origin: watchlist.Recovered, Inferred: true, ReadAt: read,
-				Object: redact.Object{Identity: pod().Identity}},
+			change: watchlist.Change{Scope: pods, Type: watchlist.Deleted, Origin: watchlist.Recovered, Inferred: true, ReadAt: read,
+				Object: redact.Object{Identity: pod().Identity, APIVersion: "v1", Kind: "Pod"}},
 			event:     "k8s.object.deleted",
 			timestamp: read,
 			attributes: podAttributes(map[string]any{
@@ -176,23 +177,8 @@ func recordCases() []recordCase {
 				"k8s.object.generation": nil, "k8s.owner.kind": nil, "k8s.owner.name": nil, "k8s.owner.uid": nil}),
 		},
 		{
-			name: "of a list, that leaves out what it is",
-			change: watchlist.Change{Resource: knative, Type: watchlist.Snapshot, Origin: watchlist.Initial, ReadAt: read,
-				Object: redact.Object{Identity: pod().Identity, Times: redact.Times{Created: created}, JSON: "{}"}},
-			event:     "k8s.object.snapshot",
-			timestamp: created,
-			attributes: map[string]any{
-				"k8s.change.type": "SNAPSHOT", "k8s.change.origin": "initial", "k8s.change.inferred": false,
-				"k8s.resource.name": "services", "k8s.resource.group": "serving.knative.dev",
-				"k8s.object.kind": "Service", "k8s.object.api_version": "serving.knative.dev/v1",
-				"k8s.object.name": "web-1", "k8s.object.uid": "pod-uid", "k8s.object.resource_version": "1042",
-				"k8s.namespace.name": "shop", // and not k8s.service.name: it is another kind of service
-			},
-			body: map[string]any{},
-		},
-		{
 			name:       "warning event",
-			change:     watchlist.Change{Resource: events, Type: watchlist.Added, Origin: watchlist.Live, Object: warning, ReadAt: read},
+			change:     watchlist.Change{Scope: events, Type: watchlist.Added, Origin: watchlist.Live, Object: warning, ReadAt: read},
 			event:      "k8s.event",
 			severity:   plog.SeverityNumberWarn,
 			timestamp:  updated,
@@ -201,7 +187,7 @@ func recordCases() []recordCase {
 		},
 		{
 			name: "normal event of events.k8s.io, expired",
-			change: watchlist.Change{Resource: events2, Type: watchlist.Deleted, Origin: watchlist.Live, ReadAt: read,
+			change: watchlist.Change{Scope: events2, Type: watchlist.Deleted, Origin: watchlist.Live, ReadAt: read,
 				Object: func() redact.Object {
 					o := warning
 					o.EventType, o.APIVersion = "Normal", "events.k8s.io/v1"
@@ -214,7 +200,7 @@ func recordCases() []recordCase {
 		},
 		{
 			name: "gap",
-			change: watchlist.Change{Resource: teamWeb, Type: watchlist.Gap, Origin: watchlist.Recovered, ReadAt: read,
+			change: watchlist.Change{Scope: teamWeb, Type: watchlist.Gap, Origin: watchlist.Recovered, ReadAt: read,
 				Gap: &watchlist.GapInfo{Reason: "expired", FromRV: "100", ToRV: "250", From: created,
 					To: marked.Add(5 * time.Millisecond), Added: 3, Modified: 2, Deleted: 1}},
 			event:     "k8s.watch.gap",
@@ -233,7 +219,7 @@ func recordCases() []recordCase {
 		},
 		{
 			name: "gap of which little is known",
-			change: watchlist.Change{Resource: pods, Type: watchlist.Gap, Origin: watchlist.Recovered, ReadAt: read,
+			change: watchlist.Change{Scope: pods, Type: watchlist.Gap, Origin: watchlist.Recovered, ReadAt: read,
 				Gap: &watchlist.GapInfo{Reason: "history_reset", ToRV: "9"}},
 			event:     "k8s.watch.gap",
 			severity:  plog.SeverityNumberWarn,
@@ -248,7 +234,7 @@ func recordCases() []recordCase {
 		},
 		{
 			name:      "begin of a set",
-			change:    watchlist.Change{Resource: teamWeb, Type: watchlist.SnapshotBegin, Origin: watchlist.Relist, ReadAt: read, Snapshot: set},
+			change:    watchlist.Change{Scope: teamWeb, Type: watchlist.SnapshotBegin, Origin: watchlist.Relist, ReadAt: read, Snapshot: set},
 			event:     "k8s.snapshot.begin",
 			timestamp: read,
 			attributes: map[string]any{
@@ -260,7 +246,7 @@ func recordCases() []recordCase {
 		},
 		{
 			name: "end of an empty set",
-			change: watchlist.Change{Resource: pods, Type: watchlist.SnapshotEnd, Origin: watchlist.Initial, ReadAt: read,
+			change: watchlist.Change{Scope: pods, Type: watchlist.SnapshotEnd, Origin: watchlist.Initial, ReadAt: read,
 				Snapshot: &watchlist.SnapshotInfo{Epoch: "e7", ResourceVersion: "300"}},
 			event:     "k8s.snapshot.end",
 			timestamp: read,
@@ -335,12 +321,12 @@ func pretty(v any) string {
 
 func TestBodyJSON(t *testing.T) {
 	record := build(t, Options{Body: BodyJSON},
-		watchlist.Change{Resource: pods, Type: watchlist.Added, Origin: watchlist.Live, Object: pod(), ReadAt: read})[0]
+		watchlist.Change{Scope: pods, Type: watchlist.Added, Origin: watchlist.Live, Object: pod(), ReadAt: read})[0]
 	if got := record.Body().AsRaw(); got != pod().JSON {
 		t.Errorf("body is %v", got)
 	}
 	record = build(t, Options{Body: BodyJSON},
-		watchlist.Change{Resource: pods, Type: watchlist.Deleted, Inferred: true, Object: redact.Object{Identity: pod().Identity}, ReadAt: read})[0]
+		watchlist.Change{Scope: pods, Type: watchlist.Deleted, Inferred: true, Object: redact.Object{Identity: pod().Identity}, ReadAt: read})[0]
 	if got := record.Body().AsRaw(); got != nil {
 		t.Errorf("body of an inferred delete is %v", got)
 	}
@@ -349,9 +335,9 @@ func TestBodyJSON(t *testing.T) {
 // A record whose object cannot be made a map still tells of the change, and of the fault.
 func TestBodyThatCannotBeMapped(t *testing.T) {
 	records := build(t, Options{},
-		watchlist.Change{Resource: pods, Type: watchlist.Modified, Origin: watchlist.Live, ReadAt: read,
+		watchlist.Change{Scope: pods, Type: watchlist.Modified, Origin: watchlist.Live, ReadAt: read,
 			Object: podWith(func(o *redact.Object) { o.JSON = `{"kind":"Pod","metadata":` })},
-		watchlist.Change{Resource: pods, Type: watchlist.Modified, Origin: watchlist.Live, ReadAt: read, Object: pod()})
+		watchlist.Change{Scope: pods, Type: watchlist.Modified, Origin: watchlist.Live, ReadAt: read, Object: pod()})
 	broken := records[0]
 	if got := broken.Body().AsRaw(); got != nil {
 		t.Errorf("body is %v", got)
@@ -369,7 +355,7 @@ func TestBodyThatCannotBeMapped(t *testing.T) {
 
 func TestResourceAndScope(t *testing.T) {
 	builder := NewBuilder(Options{ClusterName: "prod", ScopeName: "example.com/receiver", ScopeVersion: "1.2.3"})
-	change := []watchlist.Change{{Resource: nodes, Type: watchlist.Added, ReadAt: read}}
+	change := []watchlist.Change{{Scope: nodes, Type: watchlist.Added, ReadAt: read}}
 
 	logs := builder.Build(change).ResourceLogs().At(0)
 	if got := logs.Resource().Attributes().AsRaw(); !reflect.DeepEqual(got, map[string]any{"k8s.cluster.name": "prod"}) {
@@ -461,8 +447,8 @@ func TestDocumentedExample(t *testing.T) {
 		ClusterName: "prod-eu-1", ClusterUID: "0b6a1d8e-5a0f-4a7e-9c61-3d2f8e7b9a10",
 		ScopeName: "github.com/k8swatchlist/k8swatchlistreceiver", ScopeVersion: "0.1.0",
 	}).Build([]watchlist.Change{{
-		Resource: &watchlist.Resource{Group: "apps", Version: "v1", Plural: "deployments", Kind: "Deployment", Namespaced: true},
-		Type:     watchlist.Modified, Origin: watchlist.Live,
+		Scope: &scope.Scope{GroupResource: schema.GroupResource{Group: "apps", Resource: "deployments"}},
+		Type:  watchlist.Modified, Origin: watchlist.Live,
 		ReadAt: time.Date(2026, 3, 2, 9, 30, 0, 84_000_000, time.UTC),
 		Object: redact.Object{
 			Identity: redact.Identity{UID: "6f0e3a52-7c41-4c57-8f0b-2d9f6a1c7e33", ResourceVersion: "48213",

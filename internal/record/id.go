@@ -25,18 +25,18 @@ func changeID(c *watchlist.Change, clusterUID string) string {
 		part(c.Object.ResourceVersion)
 	case isOfObject(c.Type):
 		// Some aggregated APIs serve objects without a UID.
-		part(c.Resource.Group)
-		part(c.Resource.Plural)
+		part(c.Scope.Group)
+		part(c.Scope.Resource)
 		part(c.Object.Namespace)
 		part(c.Object.Name)
 		part(c.Object.ResourceVersion)
 	default:
 		// Of the stream: what is read, and which stretch of it.
-		part(c.Resource.Group)
-		part(c.Resource.Plural)
-		part(c.Resource.Namespace)
-		part(c.Resource.LabelSelector)
-		part(c.Resource.FieldSelector)
+		part(c.Scope.Group)
+		part(c.Scope.Resource)
+		part(c.Scope.Namespace)
+		part(c.Scope.LabelSelector)
+		part(c.Scope.FieldSelector)
 		if c.Gap != nil {
 			part(c.Gap.FromRV)
 			part(c.Gap.ToRV)

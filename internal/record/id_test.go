@@ -3,7 +3,10 @@ package record
 import (
 	"testing"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/redact"
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/scope"
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/watchlist"
 )
 
@@ -14,9 +17,9 @@ func idOf(t *testing.T, cluster string, c watchlist.Change) string {
 }
 
 func TestIDSaysTheSameOfTheSame(t *testing.T) {
-	first := watchlist.Change{Resource: pods, Type: watchlist.Snapshot, Origin: watchlist.Initial, Object: pod(), ReadAt: read}
+	first := watchlist.Change{Scope: pods, Type: watchlist.Snapshot, Origin: watchlist.Initial, Object: pod(), ReadAt: read}
 	again := first
-	again.Resource = &watchlist.Resource{Version: "v1", Plural: "pods", Kind: "Pod", Namespaced: true, LabelSelector: "team=web"}
+	again.Scope = &scope.Scope{GroupResource: schema.GroupResource{Resource: "pods"}, LabelSelector: "team=web"}
 	again.Origin = watchlist.Relist
 	again.ReadAt = read.Add(1)
 	again.Snapshot = &watchlist.SnapshotInfo{Epoch: "e7"}
@@ -37,7 +40,7 @@ func TestIDsDiffer(t *testing.T) {
 		return redact.Object{Identity: redact.Identity{ResourceVersion: "1", Namespace: "shop", Name: name}}
 	}
 	object := func(t watchlist.Type, o redact.Object) watchlist.Change {
-		return watchlist.Change{Resource: pods, Type: t, Object: o}
+		return watchlist.Change{Scope: pods, Type: t, Object: o}
 	}
 	changes := map[string]watchlist.Change{
 		"snapshot":           object(watchlist.Snapshot, pod()),
@@ -49,13 +52,13 @@ func TestIDsDiffer(t *testing.T) {
 		"parts moved":        object(watchlist.Modified, podWith(func(o *redact.Object) { o.UID, o.ResourceVersion = "pod-uid1", "042" })),
 		"without UID":        object(watchlist.Modified, withoutUID("a")),
 		"without UID either": object(watchlist.Modified, withoutUID("b")),
-		"gap":                {Resource: pods, Type: watchlist.Gap, Gap: &watchlist.GapInfo{FromRV: "1", ToRV: "2"}},
-		"another gap":        {Resource: pods, Type: watchlist.Gap, Gap: &watchlist.GapInfo{FromRV: "2", ToRV: "3"}},
-		"gap of nodes":       {Resource: nodes, Type: watchlist.Gap, Gap: &watchlist.GapInfo{FromRV: "1", ToRV: "2"}},
-		"begin":              {Resource: pods, Type: watchlist.SnapshotBegin, Snapshot: set("e7")},
-		"end":                {Resource: pods, Type: watchlist.SnapshotEnd, Snapshot: set("e7")},
-		"another set":        {Resource: pods, Type: watchlist.SnapshotBegin, Snapshot: set("e8")},
-		"set of a selection": {Resource: teamWeb, Type: watchlist.SnapshotBegin, Snapshot: set("e7")},
+		"gap":                {Scope: pods, Type: watchlist.Gap, Gap: &watchlist.GapInfo{FromRV: "1", ToRV: "2"}},
+		"another gap":        {Scope: pods, Type: watchlist.Gap, Gap: &watchlist.GapInfo{FromRV: "2", ToRV: "3"}},
+		"gap of nodes":       {Scope: nodes, Type: watchlist.Gap, Gap: &watchlist.GapInfo{FromRV: "1", ToRV: "2"}},
+		"begin":              {Scope: pods, Type: watchlist.SnapshotBegin, Snapshot: set("e7")},
+		"end":                {Scope: pods, Type: watchlist.SnapshotEnd, Snapshot: set("e7")},
+		"another set":        {Scope: pods, Type: watchlist.SnapshotBegin, Snapshot: set("e8")},
+		"set of a selection": {Scope: teamWeb, Type: watchlist.SnapshotBegin, Snapshot: set("e7")},
 	}
 	seen := map[string]string{}
 	for _, cluster := range []string{"", "c", "d"} {

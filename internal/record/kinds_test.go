@@ -3,7 +3,10 @@ package record
 import (
 	"testing"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/redact"
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/scope"
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/watchlist"
 )
 
@@ -36,8 +39,8 @@ func TestKinds(t *testing.T) {
 		{"metrics.k8s.io", "nodes", "", ""},
 		{"calendar.example.com", "events", "", ""},
 	} {
-		resource := &watchlist.Resource{Group: tt.group, Version: "v1", Plural: tt.plural}
-		record := build(t, Options{}, watchlist.Change{Resource: resource, Type: watchlist.Added, ReadAt: read,
+		resource := &scope.Scope{GroupResource: schema.GroupResource{Group: tt.group, Resource: tt.plural}}
+		record := build(t, Options{}, watchlist.Change{Scope: resource, Type: watchlist.Added, ReadAt: read,
 			Object: redact.Object{Identity: redact.Identity{UID: "the-uid", Name: "the-name"}}})[0]
 		wantEvent := "k8s.object.added"
 		if tt.group == "" && tt.plural == "events" {

@@ -1,6 +1,9 @@
 package record
 
-import "github.com/k8swatchlist/k8swatchlistreceiver/internal/watchlist"
+import (
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/scope"
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/watchlist"
+)
 
 // The event names: a closed set, so that backends can index it. What tells one record from another of
 // the same name is in attributes.
@@ -23,7 +26,7 @@ func eventName(c *watchlist.Change) string {
 		return eventSnapshotBegin
 	case c.Type == watchlist.SnapshotEnd:
 		return eventSnapshotEnd
-	case isEvents(c.Resource):
+	case scope.IsEvents(c.Scope.GroupResource):
 		return eventEvent
 	case c.Type == watchlist.Snapshot:
 		return eventObjectSnapshot
@@ -35,11 +38,6 @@ func eventName(c *watchlist.Change) string {
 		return eventObjectDeleted
 	}
 	return ""
-}
-
-// isEvents says whether the objects are Kubernetes Events. Both groups serve the same ones.
-func isEvents(r *watchlist.Resource) bool {
-	return r.Plural == "events" && (r.Group == "" || r.Group == "events.k8s.io")
 }
 
 // isOfObject says whether the change is one of an object, not of the stream.

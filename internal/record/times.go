@@ -6,6 +6,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/plog"
 
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/scope"
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/watchlist"
 )
 
@@ -24,7 +25,7 @@ func setTimes(record plog.LogRecord, c *watchlist.Change) {
 // and ours may differ.
 func happened(c *watchlist.Change) time.Time {
 	at := told(c)
-	if at.IsZero() || !c.ReadAt.IsZero() && at.After(c.ReadAt) {
+	if !isUsable(at) || !c.ReadAt.IsZero() && at.After(c.ReadAt) {
 		return c.ReadAt
 	}
 	return at
@@ -35,14 +36,14 @@ func told(c *watchlist.Change) time.Time {
 	switch {
 	case c.Type == watchlist.Gap && c.Gap != nil:
 		return c.Gap.To
-	case isEvents(c.Resource) && !times.Observed.IsZero():
+	case scope.IsEvents(c.Scope.GroupResource) && isUsable(times.Observed):
 		// Of every change of an Event, also its expiry: it tells of this moment.
 		return times.Observed
 	}
 
 	switch c.Type {
 	case watchlist.Added:
-		if c.Resource.LabelSelector != "" || c.Resource.FieldSelector != "" {
+		if c.Scope.Selective() {
 			// It may have come into the selection long after it was created.
 			return latest(times.Created, times.Updated)
 		}
@@ -61,6 +62,9 @@ func told(c *watchlist.Change) time.Time {
 	}
 	return time.Time{}
 }
+
+// isUsable reports whether a record can carry the time: OTLP counts nanoseconds since 1970, without a sign.
+func isUsable(at time.Time) bool { return at.Unix() > 0 }
 
 func latest(times ...time.Time) time.Time {
 	var last time.Time

@@ -5,17 +5,19 @@ import (
 	"time"
 
 	"go.opentelemetry.io/collector/pdata/plog"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/redact"
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/scope"
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/watchlist"
 )
 
 func TestTimestamp(t *testing.T) {
 	future := read.Add(30 * time.Second)
-	selected := &watchlist.Resource{Version: "v1", Plural: "pods", LabelSelector: "team=web"}
+	selected := &scope.Scope{GroupResource: schema.GroupResource{Resource: "pods"}, LabelSelector: "team=web"}
 	for _, tt := range []struct {
 		name     string
-		resource *watchlist.Resource
+		resource *scope.Scope
 		of       watchlist.Type
 		times    redact.Times
 		want     time.Time
@@ -41,10 +43,13 @@ func TestTimestamp(t *testing.T) {
 		{"event, deleted", events2, watchlist.Deleted, redact.Times{Created: created, Observed: updated}, updated},
 		{"event that says nothing of when", events, watchlist.Added, redact.Times{Created: created}, created},
 		{"event, observed by a clock ahead of ours", events, watchlist.Added, redact.Times{Observed: future}, read},
+		{"event observed before 1970", events, watchlist.Added, redact.Times{Created: created, Observed: time.Unix(-1, 0)}, created},
+		{"event of the year 1", events, watchlist.Modified, redact.Times{Created: time.Time{}.Add(time.Hour), Observed: time.Time{}.Add(time.Hour)}, read},
+		{"created before 1970", pods, watchlist.Added, redact.Times{Created: time.Date(1969, 7, 20, 0, 0, 0, 0, time.UTC)}, read},
 		{"what observes is no event elsewhere", pods, watchlist.Added, redact.Times{Created: created, Observed: updated}, created},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			record := build(t, Options{}, watchlist.Change{Resource: tt.resource, Type: tt.of, ReadAt: read,
+			record := build(t, Options{}, watchlist.Change{Scope: tt.resource, Type: tt.of, ReadAt: read,
 				Object: redact.Object{Times: tt.times}})[0]
 			if got := record.Timestamp().AsTime(); !got.Equal(tt.want) {
 				t.Errorf("timestamp is %v, want %v", got, tt.want)
@@ -57,7 +62,7 @@ func TestTimestamp(t *testing.T) {
 }
 
 func TestNoTimestampWithoutATime(t *testing.T) {
-	record := build(t, Options{}, watchlist.Change{Resource: pods, Type: watchlist.Modified})[0]
+	record := build(t, Options{}, watchlist.Change{Scope: pods, Type: watchlist.Modified})[0]
 	if record.Timestamp() != 0 || record.ObservedTimestamp() != 0 {
 		t.Errorf("timestamps are %v and %v", record.Timestamp(), record.ObservedTimestamp())
 	}
@@ -70,14 +75,14 @@ func TestSeverityOfEvents(t *testing.T) {
 		"Alarm":   plog.SeverityNumberInfo,
 		"":        plog.SeverityNumberInfo,
 	} {
-		record := build(t, Options{}, watchlist.Change{Resource: events, Type: watchlist.Added, ReadAt: read,
+		record := build(t, Options{}, watchlist.Change{Scope: events, Type: watchlist.Added, ReadAt: read,
 			Object: redact.Object{EventType: eventType}})[0]
 		if got := record.SeverityNumber(); got != want {
 			t.Errorf("%q: severity is %v, want %v", eventType, got, want)
 		}
 	}
 	// Only Events have a type.
-	record := build(t, Options{}, watchlist.Change{Resource: knative, Type: watchlist.Added, ReadAt: read,
+	record := build(t, Options{}, watchlist.Change{Scope: knative, Type: watchlist.Added, ReadAt: read,
 		Object: redact.Object{EventType: "Warning"}})[0]
 	if got := record.SeverityNumber(); got != plog.SeverityNumberInfo {
 		t.Errorf("severity of an object is %v", got)

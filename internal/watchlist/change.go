@@ -4,27 +4,8 @@ import (
 	"time"
 
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/redact"
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/scope"
 )
-
-// Resource names what one reader reads: a served resource and the scope of the requests.
-type Resource struct {
-	Group         string
-	Version       string
-	Plural        string
-	Kind          string
-	Namespaced    bool
-	Namespace     string // "" reads all namespaces (and cluster-scoped resources)
-	LabelSelector string
-	FieldSelector string
-}
-
-// APIVersion is the resource's apiVersion as objects carry it.
-func (r Resource) APIVersion() string {
-	if r.Group == "" {
-		return r.Version
-	}
-	return r.Group + "/" + r.Version
-}
 
 // Type says what happened to the object, or what the record tells of the stream.
 type Type uint8
@@ -37,8 +18,10 @@ const (
 	Gap                           // the server could not deliver some history
 	SnapshotBegin                 // a set of Snapshot changes follows
 	SnapshotEnd                   // that set is complete
-	Known                         // the object exists and is not to be told of; no record
-	Advanced                      // everything up to Object.ResourceVersion has been told; no record
+	Known                         // the object exists and is not emitted; no record
+	Advanced                      // everything up to Object.ResourceVersion has been emitted; no record
+	Verified                      // a snapshot at Object.ResourceVersion was compared; no record
+	Suspected                     // history may have been lost, see Gap and Doubt; no record
 )
 
 // Origin says how a change was learned.
@@ -53,23 +36,43 @@ const (
 
 // Change is one thing to tell the next consumer. Its object is redacted already.
 type Change struct {
-	Resource *Resource
-	Type     Type
-	Origin   Origin
+	Scope  *scope.Scope // of the reader
+	Type   Type
+	Origin Origin
 	// Inferred marks a deletion that no watch event told of: the object was missing from a snapshot.
 	// Only the identity of such an object is known, and its ResourceVersion is that of the snapshot.
 	Inferred bool
 	Object   redact.Object
 	Key      Key // of the object
 	ReadAt   time.Time
-	// Advances marks a watch event: everything before it, and it, has been told.
+	// Advances marks a watch event: everything before it, and it, has been emitted.
 	Advances bool
+	// Closes marks the last change of a snapshot that moves the position: everything up to the snapshot's version has
+	// been emitted, as Advanced says of itself.
+	Closes bool
+	// Verifies marks the last change of a comparison with a whole snapshot: what the inventory holds is what the server
+	// held at the snapshot's version, and no loss is suspected any more.
+	Verifies bool
+	// Rewinds marks a version of another history, which may be lower than those before.
+	Rewinds bool
+	Doubt   Doubt // of Suspected
 	Gap      *GapInfo      // of Gap only
 	Snapshot *SnapshotInfo // of SnapshotBegin, SnapshotEnd and of Snapshot changes between them
 }
 
 // IsRecord says that the change is for the next consumer, and not only for checkpoints.
 func (c *Change) IsRecord() bool { return c.Type < Known }
+
+// ReachedVersion is the version that an Advanced, Verified, Gap or SnapshotEnd change is about.
+func (c *Change) ReachedVersion() string {
+	switch {
+	case c.Gap != nil:
+		return c.Gap.ToRV
+	case c.Snapshot != nil:
+		return c.Snapshot.ResourceVersion
+	}
+	return c.Object.ResourceVersion
+}
 
 // Progress is how far a reader has come, in a form that outlives the process.
 type Progress struct {
@@ -78,6 +81,10 @@ type Progress struct {
 	At              []Key  // or these objects at it
 	Time            time.Time
 
+	VerifiedRV string    // of the last snapshot that everything was compared with; "" where that is not known
+	VerifiedAt time.Time // when
+	Lost       *Suspicion
+
 	// Of an initial state that was cut short: its set of Snapshot changes, which goes on.
 	Epoch   string
 	Objects int // told in that set
@@ -85,6 +92,12 @@ type Progress struct {
 
 // None says that nothing has been told.
 func (p Progress) None() bool { return p.ResourceVersion == "" && p.Epoch == "" }
+
+// Suspicion is a stretch of history that may have been lost, and for which no gap has been emitted yet.
+type Suspicion struct {
+	Gap   GapInfo // without ToRV and To
+	Doubt Doubt
+}
 
 // GapInfo tells of history that could not be read: changes after From and up to To came out only as net
 // differences.

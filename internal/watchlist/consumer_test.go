@@ -10,6 +10,10 @@ import (
 	"testing/synctest"
 	"time"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/scope"
+
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/consumer"
@@ -81,8 +85,9 @@ func playConsumer(t *testing.T, trouble func(ctx context.Context, until time.Tim
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 		defer cancel()
 		watchlist.NewReader(watchlist.Options{
-			Resource: watchlist.Resource{Version: "v1", Plural: "pods", Kind: "Pod", Namespaced: true},
-			Plan:     redact.NewPlan("", "pods"), Opener: client, Emitter: queue, SnapshotSlots: make(chan struct{}, 1),
+			Scope: scope.Scope{GroupResource: schema.GroupResource{Resource: "pods"}},
+			API:   scope.API{Version: "v1", Kind: "Pod", Namespaced: true},
+			Plan:  redact.NewPlan("", "pods"), Opener: client, Emitter: queue, SnapshotSlots: make(chan struct{}, 1),
 			Now: time.Now, Observer: observed, Logger: zap.NewNop(),
 		}).Run(ctx)
 		require.NoError(t, queue.Shutdown(t.Context()))

@@ -65,6 +65,8 @@ func isRefused(err error) bool {
 	return code == http.StatusBadRequest || code == http.StatusNotAcceptable
 }
 
+func isBadRequest(err error) bool { return statusCode(err) == http.StatusBadRequest }
+
 // isInvalid: the server does not know what was asked of it; of a request for initial events that they are
 // not supported.
 func isInvalid(err error) bool { return statusCode(err) == http.StatusUnprocessableEntity }

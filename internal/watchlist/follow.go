@@ -3,6 +3,7 @@ package watchlist
 import (
 	"context"
 	"errors"
+	"math/rand/v2"
 	"time"
 )
 
@@ -25,8 +26,8 @@ func (r *Reader) follow(ctx context.Context, s *stream) ending {
 		Reader:  r,
 		live:    s,
 		silence: time.NewTimer(r.silenceLimit(s)),
-		relist:  dueTimer(r.nextRelist),
-		rotate:  dueTimer(r.nextRotate),
+		relist:  dueTimer(r.schedule.relist),
+		rotate:  dueTimer(r.schedule.rotate),
 	}
 	defer func() {
 		f.abandonRelist()
@@ -78,6 +79,10 @@ func (f *follower) loop(ctx context.Context) error {
 			}
 		case <-f.rotate.C:
 			f.beginRotate(ctx)
+		case api := <-f.apis:
+			if f.useAPI(api) {
+				f.beginRotate(ctx)
+			}
 		case <-ctx.Done():
 			return ctx.Err()
 		}
@@ -96,11 +101,14 @@ func (f *follower) abandonRelist() {
 func (f *follower) readLive(ctx context.Context) error {
 	before := f.live.frames
 	for line, ok := f.live.next(); ok; line, ok = f.live.next() {
-		if err := f.liveFrame(ctx, line, f.deletedLive); err != nil {
+		if err := f.liveFrame(ctx, f.live, line, f.deletedLive); err != nil {
 			return err
 		}
 	}
 	if f.live.frames > before {
+		if f.lost != nil {
+			return errRelistDue // what an earlier process has begun to make up for is still to be compared
+		}
 		f.silence.Reset(f.silenceLimit(f.live))
 	}
 	return nil
@@ -116,7 +124,7 @@ func (f *follower) deletedLive(key Key, rv version) {
 // silenceLimit is how long a stream may say nothing before it is taken to be dead.
 func (r *Reader) silenceLimit(s *stream) time.Duration {
 	switch {
-	case r.withoutMarks:
+	case r.Knowledge.lacksBookmarks():
 		return 2 * watchTimeout // the watch's own timeout comes first
 	case s.frames == 0:
 		return resumeSilenceLimit
@@ -125,16 +133,35 @@ func (r *Reader) silenceLimit(s *stream) time.Duration {
 }
 
 func (r *Reader) scheduleRelist(in time.Duration) {
-	r.nextRelist = time.Time{}
+	r.schedule.relist = time.Time{}
 	if r.RelistInterval > 0 {
-		r.nextRelist = time.Now().Add(spread(min(in, r.RelistInterval)))
+		r.schedule.relist = time.Now().Add(spread(min(in, r.RelistInterval)))
 	}
 }
 
+// overdueRelistSpread bounds how long a relist that is overdue after a restart may wait.
+const overdueRelistSpread = time.Minute
+
+// scheduleRelistSince schedules the relist that follows a comparison at that time, which may have been one of an earlier
+// process: else restarts that are more frequent than relists would leave none.
+func (r *Reader) scheduleRelistSince(compared time.Time) {
+	left := r.RelistInterval
+	if !compared.IsZero() {
+		left -= max(0, r.Now().Sub(compared))
+	} else {
+		left = 0
+	}
+	if r.RelistInterval > 0 && left <= overdueRelistSpread {
+		r.schedule.relist = time.Now().Add(rand.N(min(overdueRelistSpread, r.RelistInterval)))
+		return
+	}
+	r.scheduleRelist(left)
+}
+
 func (r *Reader) scheduleRotate() {
-	r.nextRotate = time.Time{}
+	r.schedule.rotate = time.Time{}
 	if r.RotateInterval > 0 {
-		r.nextRotate = time.Now().Add(spread(r.RotateInterval))
+		r.schedule.rotate = time.Now().Add(spread(r.RotateInterval))
 	}
 }
 
@@ -149,15 +176,15 @@ func dueTimer(at time.Time) *time.Timer {
 }
 
 func (f *follower) armRelist() {
-	if !f.nextRelist.IsZero() {
-		f.relist.Reset(time.Until(f.nextRelist))
+	if !f.schedule.relist.IsZero() {
+		f.relist.Reset(time.Until(f.schedule.relist))
 	}
 }
 
 func (f *follower) rescheduleRotate() {
 	f.scheduleRotate()
-	if !f.nextRotate.IsZero() {
-		f.rotate.Reset(time.Until(f.nextRotate))
+	if !f.schedule.rotate.IsZero() {
+		f.rotate.Reset(time.Until(f.schedule.rotate))
 	}
 }
 

@@ -8,6 +8,10 @@ import (
 	"io"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/scope"
+
 	"github.com/stretchr/testify/require"
 )
 
@@ -92,7 +96,7 @@ func FuzzListedSnapshot(f *testing.F) {
 			}
 			return io.NopCloser(bytes.NewReader(page)), nil
 		})}
-		body, err := lister.Open(t.Context(), Request{Resource: &Resource{Plural: "pods"}})
+		body, err := lister.Open(t.Context(), Request{Scope: scope.Scope{GroupResource: schema.GroupResource{Resource: "pods"}}})
 		if err != nil {
 			return
 		}

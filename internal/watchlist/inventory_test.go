@@ -67,12 +67,12 @@ func TestInventoryPasses(t *testing.T) {
 
 	inv.beginPass()
 	assert.Equal(t, []string{"a", "b", "c"}, unseen(), "nothing is seen at first")
-	inv.mark(keyOf(ids["b"]))
+	inv.markSeen(keyOf(ids["b"]))
 	put("d")
 	assert.Equal(t, []string{"a", "c"}, unseen(), "an object that is new during the pass counts as seen")
 	inv.put(keyOf(ids["a"]), ids["a"], parseVersion("9"))
 	assert.Equal(t, []string{"a", "c"}, unseen(), "a new version says nothing of the snapshot")
-	inv.unmark(keyOf(ids["b"]))
+	inv.unmarkSeen(keyOf(ids["b"]))
 	assert.Equal(t, []string{"a", "b", "c"}, unseen())
 
 	inv.beginPass()

@@ -28,7 +28,7 @@ func (l snapshotLister) Open(ctx context.Context, req Request) (io.ReadCloser, e
 		ctx:   ctx,
 		pages: l.pages,
 		req: Request{
-			Resource: req.Resource, List: true, Limit: listPageItems,
+			Scope: req.Scope, API: req.API, List: true, Limit: listPageItems,
 			MetadataOnly: req.MetadataOnly, FreshConnection: req.FreshConnection,
 		},
 	}
@@ -67,7 +67,7 @@ func (s *listedSnapshot) Read(p []byte) (int, error) {
 			return 0, io.EOF
 		}
 		if err := s.step(); err != nil {
-			return 0, fmt.Errorf("cannot read a page of the list of %s: %w", s.req.Resource.Plural, err)
+			return 0, fmt.Errorf("cannot read a page of the list of %s: %w", s.req.Scope.GroupResource, err)
 		}
 	}
 	return s.out.Read(p)

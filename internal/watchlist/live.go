@@ -9,7 +9,7 @@ import (
 
 // liveFrame handles one frame of the live stream. The position and the inventory move after the change has
 // been handed over, so that whatever goes wrong here is read again and nothing is lost.
-func (r *Reader) liveFrame(ctx context.Context, line []byte, onDeletion func(Key, version)) error {
+func (r *Reader) liveFrame(ctx context.Context, s *stream, line []byte, onDeletion func(Key, version)) error {
 	f, err := parseFrame(line)
 	if err != nil {
 		r.Observer.FrameUndecodable()
@@ -17,23 +17,13 @@ func (r *Reader) liveFrame(ctx context.Context, line []byte, onDeletion func(Key
 	}
 	switch f.event {
 	case watch.Added:
-		return r.liveObject(ctx, f, Added, onDeletion)
+		return r.liveObject(ctx, s, f, Added, onDeletion)
 	case watch.Modified:
-		return r.liveObject(ctx, f, Modified, onDeletion)
+		return r.liveObject(ctx, s, f, Modified, onDeletion)
 	case watch.Deleted:
-		return r.liveObject(ctx, f, Deleted, onDeletion)
+		return r.liveObject(ctx, s, f, Deleted, onDeletion)
 	case watch.Bookmark:
-		if mark, err := parseBookmark(f.object); err == nil && !mark.rv.none() {
-			if err := r.advanced(ctx, mark.rv, liveEmitPatience); err != nil {
-				return err
-			}
-			if !mark.endsInitialList {
-				r.sawBookmark, r.withoutMarks = true, false
-			}
-			r.position.close(mark.rv)
-			r.lastKnown = r.Now()
-		}
-		return nil
+		return r.liveBookmark(ctx, s, f)
 	case watch.Error:
 		return statusError(f.object)
 	}
@@ -41,23 +31,54 @@ func (r *Reader) liveFrame(ctx context.Context, line []byte, onDeletion func(Key
 	return r.badFrame(fmt.Errorf("unknown watch event type %q", f.event))
 }
 
-func (r *Reader) liveObject(ctx context.Context, f frame, t Type, onDeletion func(Key, version)) error {
-	obj, err := r.decode(f.object, r.badFrames > 0 && r.badFrameAfter == r.position.rv)
+// liveBookmark moves the position. A bookmark older than the position, as from a replica that lags behind, moves nothing.
+func (r *Reader) liveBookmark(ctx context.Context, s *stream, f frame) error {
+	mark, err := parseBookmark(f.object)
+	if err != nil || mark.rv.none() {
+		return nil
+	}
+	s.reach(mark.rv)
+	if !mark.endsInitialList {
+		r.Knowledge.bookmarkSeen()
+	}
+	if mark.rv.before(r.position.rv) {
+		return nil
+	}
+	if err := r.advanced(ctx, mark.rv, liveEmitTimeout); err != nil {
+		return err
+	}
+	r.position.close(mark.rv)
+	r.lastKnown = r.Now()
+	return nil
+}
+
+func (r *Reader) liveObject(ctx context.Context, s *stream, f frame, t Type, onDeletion func(Key, version)) error {
+	obj, err := r.decode(f.object, r.faults.badFrames > 0 && r.faults.badFramesAt == r.position.rv)
 	if err != nil {
 		return r.badFrame(err)
 	}
 	key, rv := keyOf(obj.Identity), parseVersion(obj.ResourceVersion)
-	if r.isRepeated(key, rv, t) {
+	defer s.reach(rv)
+	if !r.owns(key) {
+		r.passForeign(rv, key)
+		return nil
+	}
+	repeated := r.isRepeated(key, rv)
+	if t == Deleted {
+		repeated = r.isRepeatedDeletion(s, key, rv)
+	}
+	if repeated {
 		r.Observer.DuplicateDropped()
 		return nil
 	}
-	c := Change{Type: t, Origin: Live, Object: obj, Key: key, Advances: !rv.none()}
-	if err := r.emit(ctx, c, liveEmitPatience); err != nil {
+	c := Change{Type: t, Origin: Live, Object: obj, Key: key}
+	c.Advances = !rv.none() && !r.position.covers(rv, key)
+	if err := r.emit(ctx, c, liveEmitTimeout); err != nil {
 		return err
 	}
 	if t == Deleted {
 		r.forget(key)
-		onDeletion(key, rv)
+		onDeletion(key, s.laterOf(rv))
 	} else {
 		r.remember(key, obj.Identity, rv)
 	}
@@ -69,20 +90,46 @@ func (r *Reader) liveObject(ctx context.Context, f frame, t Type, onDeletion fun
 	return nil
 }
 
-// isRepeated says that the event went out already: from a stream before this one, from the one beside it, or
-// from a snapshot that was ahead of the position.
-func (r *Reader) isRepeated(key Key, rv version, t Type) bool {
+// passForeign moves the position past an event of an object that another process emits.
+func (r *Reader) passForeign(rv version, key Key) {
+	r.position.advance(rv, key)
+	r.lastKnown = r.Now()
+}
+
+// isRepeated reports whether the event of an object that exists was emitted already: from a stream before this one, from
+// the one beside it, or from a snapshot that was ahead of the position.
+func (r *Reader) isRepeated(key Key, rv version) bool {
 	if rv.none() {
 		return false
 	}
-	if r.position.covers(rv, key) {
-		return true
-	}
-	if gone, ok := r.deletedAhead[key]; ok && !gone.before(rv) {
+	if r.isPast(key, rv) {
 		return true
 	}
 	known, ok := r.inventory.get(key)
-	return ok && t != Deleted && (known == rv || rv.before(known))
+	return ok && (known == rv || rv.before(known))
+}
+
+// isRepeatedDeletion reports whether the deletion was emitted already. Of an object in the inventory it was not, even if
+// the version is not new: some servers send a deletion with the last version of the object, or with an earlier one
+// (https://github.com/kubernetes/kubernetes/issues/63356). The exception is a stream that has yet to come as far as the
+// inventory: there the object left the selection, and has entered it again since.
+func (r *Reader) isRepeatedDeletion(s *stream, key Key, rv version) bool {
+	if rv.none() {
+		return false
+	}
+	if known, ok := r.inventory.get(key); ok {
+		return rv.before(known) && !s.reached.atLeast(known)
+	}
+	return r.isPast(key, rv)
+}
+
+// isPast reports whether the position has come past the event, or a snapshot ahead of it has.
+func (r *Reader) isPast(key Key, rv version) bool {
+	if r.position.covers(rv, key) {
+		return true
+	}
+	gone, ok := r.deletedAhead[key]
+	return ok && !gone.before(rv)
 }
 
 // trimDeletedAhead drops what the position has come past.
@@ -96,10 +143,10 @@ func (r *Reader) trimDeletedAhead() {
 
 // badFrame notes that the event after the position cannot be decoded.
 func (r *Reader) badFrame(cause error) error {
-	if r.badFrameAfter != r.position.rv {
-		r.badFrames = 0
+	if r.faults.badFramesAt != r.position.rv {
+		r.faults.badFrames = 0
 	}
-	r.badFrames++
-	r.badFrameAfter = r.position.rv
+	r.faults.badFrames++
+	r.faults.badFramesAt = r.position.rv
 	return fmt.Errorf("%w: %w", errUndecodable, cause)
 }

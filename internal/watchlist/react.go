@@ -15,7 +15,7 @@ func (r *Reader) react(ctx context.Context, end ending) {
 	r.Observer.StreamEnded(endReason(end.err))
 	if end.lived >= steadyLife {
 		r.backoff.Reset()
-		r.strange = 0
+		r.faults.unexpectedErrors = 0
 	}
 	err := end.err
 	switch {
@@ -41,32 +41,35 @@ func (r *Reader) react(ctx context.Context, end ending) {
 
 	case isExpired(err) && !end.snapshot:
 		// An API server that restarts, or a CRD that is edited, forgets its history; nothing is wrong.
-		r.loseHistory("expired", certain)
-		if time.Since(r.lastSnapshot) < steadyLife && end.lived < steadyLife {
+		r.loseHistory(reasonExpired, certain)
+		if time.Since(r.schedule.lastSnapshot) < steadyLife && end.lived < steadyLife {
 			r.wait(ctx, r.backoff.NextBackOff())
 		}
 		return
 
-	case isExpired(err) && !r.lists():
+	case isExpired(err) && !end.listed:
 		// kube-apiserver takes any version for a snapshot, but not every server does.
-		r.anyVersion = true
+		r.Knowledge.takeAnyVersion()
 
 	case isVersionTooLarge(err), errors.Is(err, errStale):
 		r.awaitHistory(ctx, err)
 		return
 
-	case end.snapshot && !r.lists() && r.hasNoWatchList(err):
-		r.listUntil = time.Now().Add(listMemory)
-		r.incomplete, r.internal = 0, 0
-		r.Logger.Info("server does not stream the initial state of resource, listing it instead",
-			resourceFields(&r.Resource, err)...)
+	case end.snapshot && !end.listed && r.hasNoWatchList(err):
+		r.faults.incompleteSnapshots, r.faults.internalErrors = 0, 0
+		if r.Knowledge.noWatchList() {
+			r.Logger.Info("server does not stream the initial state of resource, listing it instead", r.fields(err)...)
+		}
 		return
 
-	case isWatchUnsupported(err) && !r.pollOnly:
-		r.pollOnly = true
-		r.listUntil = time.Now().Add(listMemory)
-		r.Logger.Warn("server does not let resource be watched, listing it at intervals instead",
-			resourceFields(&r.Resource, err)...)
+	case isWatchUnsupported(err) && !end.listed:
+		if r.Knowledge.notWatchable() {
+			r.Logger.Warn("server does not let resource be watched, listing it at intervals instead", r.fields(err)...)
+		}
+		return
+
+	case isBadRequest(err) && !end.snapshot, isInvalid(err) && !end.snapshot:
+		r.reactToRefusedVersion(ctx, err)
 		return
 
 	case isRefused(err), isInvalid(err), isWatchUnsupported(err):
@@ -78,17 +81,17 @@ func (r *Reader) react(ctx context.Context, end ending) {
 		// The stream may hang, on this connection or at this API server. If a watch that was resumed
 		// never says anything, the position may also lie in the future of a server that was set back:
 		// it is then accepted and stays silent for ever.
-		r.freshNext = true
+		r.server.freshNext = true
 		if end.frames == 0 {
 			r.loseHistory("silent", suspected)
-			r.withoutMarks = !r.sawBookmark
+			r.Knowledge.silentWatch()
 		}
 		return
 
 	case errors.Is(err, errUndecodable), errors.Is(err, ErrFrameTooLarge):
 		if end.snapshot {
-			r.badSnapshots++
-		} else if r.badFrames > 1 {
+			r.faults.badSnapshots++
+		} else if r.faults.badFrames > 1 {
 			r.loseHistory("undecodable", certain)
 		}
 
@@ -97,17 +100,28 @@ func (r *Reader) react(ctx context.Context, end ending) {
 		return
 
 	case statusCode(err) != 0 && end.opened && !end.snapshot:
-		if r.strange++; r.strange >= maxStrangeErrors {
-			r.strange = 0
+		if r.faults.unexpectedErrors++; r.faults.unexpectedErrors >= maxUnexpectedErrors {
+			r.faults.unexpectedErrors = 0
 			r.loseHistory("server_error", suspected)
 		}
 	}
 	if !end.opened {
 		r.setState(Unreachable, err)
 		// Behind a load balancer another connection may lead to an API server that fares better.
-		r.freshNext = r.freshNext || statusCode(err) >= http.StatusInternalServerError
+		r.server.freshNext = r.server.freshNext || statusCode(err) >= http.StatusInternalServerError
 	}
 	r.wait(ctx, max(r.backoff.NextBackOff(), retryAfter(err)))
+}
+
+// reactToRefusedVersion: the server refuses a watch from the position. If a second try fares no better, the version
+// means nothing to it, as when another server has taken its place.
+func (r *Reader) reactToRefusedVersion(ctx context.Context, err error) {
+	if r.faults.refusedVersions++; r.faults.refusedVersions >= maxRefusedVersions {
+		r.faults.refusedVersions = 0
+		r.resetHistory(err)
+		return
+	}
+	r.wait(ctx, r.backoff.NextBackOff())
 }
 
 // reactToCleanEnd: time was up, the server goes down, or it found this watcher too slow.
@@ -115,14 +129,14 @@ func (r *Reader) reactToCleanEnd(ctx context.Context, end ending) {
 	if end.frames == 0 && end.lived < shortLife {
 		// Some platforms end a watch from an expired version at once and without a word.
 		// https://github.com/kubernetes/kubernetes/issues/104171
-		if r.shortEmpty++; r.shortEmpty >= maxShortEmptyStreams {
-			r.shortEmpty = 0
+		if r.faults.shortEmptyStreams++; r.faults.shortEmptyStreams >= maxShortEmptyStreams {
+			r.faults.shortEmptyStreams = 0
 			r.loseHistory("closed_repeatedly", suspected)
 		}
 	} else {
-		r.shortEmpty = 0
+		r.faults.shortEmptyStreams = 0
 	}
-	if end.frames == 0 && end.lived >= shortLife && r.withoutMarks {
+	if end.frames == 0 && end.lived >= shortLife && r.Knowledge.lacksBookmarks() {
 		// Without bookmarks a watch that is set in the future cannot be told from a quiet one.
 		r.loseHistory("unverified", checked)
 	}
@@ -138,15 +152,15 @@ func (r *Reader) hasNoWatchList(err error) bool {
 	switch {
 	case isInvalid(err):
 		return true
-	case errors.Is(err, errNoEndMarker) && !r.sawEndMarker:
+	case errors.Is(err, errNoEndMarker) && !r.Knowledge.sendsEndMarkers():
 		return true
 	case errors.Is(err, errNoEndMarker), errors.Is(err, errIncomplete):
 		// A server that can do it may still fail at it for a while.
-		r.incomplete++
-		return r.incomplete >= maxIncompleteSnapshots
+		r.faults.incompleteSnapshots++
+		return r.faults.incompleteSnapshots >= maxIncompleteSnapshots
 	case isInternal(err):
-		r.internal++
-		return r.internal >= maxInternalErrors
+		r.faults.internalErrors++
+		return r.faults.internalErrors >= maxInternalErrors
 	}
 	return false
 }
@@ -154,21 +168,15 @@ func (r *Reader) hasNoWatchList(err error) bool {
 // awaitHistory: the server has not come as far as the position. Another one may be ahead, so it gets a
 // minute; then its history was set back, as when etcd is restored from a backup.
 func (r *Reader) awaitHistory(ctx context.Context, err error) {
-	if r.lagSince.IsZero() {
-		r.lagSince = time.Now()
+	if r.server.behindSince.IsZero() {
+		r.server.behindSince = time.Now()
 	}
 	r.loseHistory("silent", suspected)
-	if time.Since(r.lagSince) >= lagPatience {
-		r.lagSince = time.Time{}
-		r.historyReset = true
-		if r.lost != nil {
-			r.lost.reason, r.lost.doubt = "history_reset", certain
-		}
-		r.Logger.Warn("server's history was set back, comparing everything with a fresh snapshot",
-			resourceFields(&r.Resource, err)...)
+	if time.Since(r.server.behindSince) >= lagTimeout {
+		r.resetHistory(err)
 		return
 	}
-	r.freshNext = true // perhaps it leads to an API server that is not behind
+	r.server.freshNext = true // perhaps it leads to an API server that is not behind
 	r.wait(ctx, max(r.backoff.NextBackOff(), retryAfter(err)))
 }
 
@@ -195,13 +203,13 @@ func (r *Reader) awaitServed(ctx context.Context, cause error) {
 // sweepRemoved tells that every object is gone, because the resource is.
 func (r *Reader) sweepRemoved(ctx context.Context) {
 	for _, key := range r.inventory.all() {
-		for r.emitInferredDeletion(ctx, key, r.position.rv, snapshotEmitPatience) != nil {
+		for r.emitInferredDeletion(ctx, key, r.position.rv, snapshotEmitTimeout) != nil {
 			if ctx.Err() != nil {
 				return
 			}
 		}
 	}
-	for r.advanced(ctx, version{}, snapshotEmitPatience) != nil {
+	for r.advanced(ctx, version{}, snapshotEmitTimeout) != nil {
 		if ctx.Err() != nil {
 			return
 		}

@@ -11,41 +11,46 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/redact"
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/scope"
 )
 
 // Emitter takes the changes that a reader finds.
 type Emitter interface {
-	// Offer takes the change, or returns false when there is no room for it. It never blocks.
+	// Offer takes the change, or returns false when the queue is full. It never blocks.
 	Offer(Change) bool
 	// WaitForRoom waits until it makes sense to offer again, and returns ctx's error if that comes first.
 	WaitForRoom(ctx context.Context) error
 }
 
-// Options say what a reader reads and with what.
+// Options describe what a reader reads, and with what.
 type Options struct {
-	Resource Resource
-	Plan     *redact.Plan
-	Opener   Opener
-	Emitter  Emitter
+	Scope     scope.Scope
+	API       scope.API
+	Knowledge *Knowledge // shared by all readers of the resource; nil: the reader has its own
+	Plan      *redact.Plan
+	Opener    Opener
+	Emitter   Emitter
 
-	// Served says whether the server serves the resource at all, for when it answers 404.
+	// Served reports whether the server serves the resource at all, for when it answers 404.
 	Served func(context.Context) (bool, error)
 	// SnapshotSlots bounds the snapshots under way at once, in all readers that share it: a snapshot
 	// holds a slot while it is in the channel.
 	SnapshotSlots chan struct{}
-	// Now is the wall clock, for what records tell. Timers follow the time package's monotonic clock.
+	// Owns reports whether this process emits the object. What it does not own moves the position and nothing
+	// else. nil: it owns every object.
+	Owns func(Key) bool
+	// Now is the wall clock, for the times in records. Timers follow the time package's monotonic clock.
 	Now func() time.Time
 
 	RelistInterval time.Duration // mean time between relists; 0 is never
 	RotateInterval time.Duration // mean time between rotations; 0 is never
 	EmitSnapshots  bool          // a relist emits every object, not only what differs
 	SkipInitial    bool          // the initial state is not emitted, only what changes
-	ListOnly       bool          // the server is known not to send initial events
 
-	// Restore gives back what was known when an earlier reader of the resource was stopped: add is called
-	// for each object, and then the progress is returned. With an error it is as if nothing had been known.
-	// Where it is set, changes are emitted that are no records, from which what it gives can be kept.
-	Restore func(ctx context.Context, add func(redact.Identity)) (Progress, error)
+	// Restore gives back what was known when an earlier reader of the scope was stopped: add is called for each
+	// object, and then the progress is returned. With an error it is as if nothing had been known. Where it is set,
+	// changes are emitted that are no records, from which whoever restores learns what to keep.
+	Restore func(ctx context.Context, s scope.Scope, add func(redact.Identity)) (Progress, error)
 
 	Observer Observer
 	Logger   *zap.Logger
@@ -60,76 +65,90 @@ const (
 	silenceLimit       = 150 * time.Second
 	resumeSilenceLimit = 120 * time.Second
 
-	// endMarkerPatience bounds how long a snapshot may be silent, snapshotPatience how long it may take.
-	endMarkerPatience = 30 * time.Second
-	snapshotPatience  = 15 * time.Minute
+	// endMarkerTimeout bounds how long a snapshot may be silent, snapshotTimeout how long it may take.
+	endMarkerTimeout = 30 * time.Second
+	snapshotTimeout  = 15 * time.Minute
 	// listMemory is for how long a server is taken to have no WatchList.
 	listMemory = 24 * time.Hour
 	// pollInterval is the time between snapshots of what cannot be watched.
 	pollInterval = 5 * time.Minute
 
 	// A server closes a watcher that keeps it waiting, but buffers for a moment's wait are there.
-	liveEmitPatience     = time.Second
-	snapshotEmitPatience = 30 * time.Second
+	liveEmitTimeout     = time.Second
+	snapshotEmitTimeout = 30 * time.Second
 
 	shortLife           = 2 * time.Second
 	steadyLife          = 10 * time.Second
-	lagPatience         = time.Minute
+	lagTimeout          = time.Minute
 	parkInterval        = 5 * time.Minute
 	servedCheckInterval = 30 * time.Second
 
 	maxIncompleteSnapshots = 3
 	maxInternalErrors      = 5
 	maxShortEmptyStreams   = 3
-	maxStrangeErrors       = 3
+	maxUnexpectedErrors    = 3
 	maxFailedRelists       = 3
+	maxRefusedVersions     = 2
 )
 
-// Reader reads one resource in one scope. Its state is the position: everything up to it has been emitted.
-// All of it belongs to the goroutine that calls Run.
+// Reader reads one scope. Its state is the position: everything up to it has been emitted. All of it belongs to the
+// goroutine that calls Run.
 type Reader struct {
 	Options
 
 	position  position
 	inventory *inventory
-	lastKnown time.Time // when everything that the server held had been read
-
-	// The newest snapshot that everything was compared with.
-	verified   version
-	verifiedAt time.Time
+	lastKnown time.Time    // when everything that the server held had been read
+	verified  verification // the newest snapshot that everything was compared with
 
 	// deletedAhead holds objects whose deletion was emitted from a snapshot, before the position came to it.
 	deletedAhead map[Key]version
 
-	initial    snapshotSet // the set of Snapshot changes of the first snapshot
-	lost       *lostHistory
-	nextRelist time.Time
-	nextRotate time.Time
+	initial  snapshotSet  // the set of Snapshot changes of the first snapshot
+	lost     *lostHistory // nil: nothing has to be made up for
+	server   serverView
+	faults   faults
+	schedule schedule
+	state    State
 
-	// What was learned of the server.
-	listUntil     time.Time // no WatchList until then
-	pollOnly      bool      // the resource cannot be watched
-	withoutMarks  bool      // no bookmarks but the end marker come
-	sawBookmark   bool
-	sawEndMarker  bool // of streamed initial events
-	anyVersion    bool // a snapshot cannot be had at the position's version
-	relistObjects bool // the last relist found objects missing, and the next one has to bring them
-	failedRelists int  // since one was complete
-	historyReset  bool // versions are lower than they were: only equality means something
-	freshNext     bool // the next stream should leave the connection
-	lagSince      time.Time
-	lastSnapshot  time.Time
-	incomplete    int
-	internal      int
-	shortEmpty    int
-	strange       int
-	badSnapshots  int
-	badFrames     int
-	badFrameAfter version
+	apis chan scope.API // holds how the server serves the resource now, if that has changed
 
 	backoff *backoff.ExponentialBackOff
-	slow    *backoff.ExponentialBackOff // for what a person has to mend
-	state   State
+	slow    *backoff.ExponentialBackOff // for what a person has to correct
+}
+
+// verification is a snapshot that everything was compared with.
+type verification struct {
+	version version
+	at      time.Time
+}
+
+// serverView is how the server looks to this reader; what holds for all readers of the resource is in Knowledge.
+type serverView struct {
+	historyReset bool      // versions are lower than they were: only equality means something
+	behindSince  time.Time // since when the server has not come as far as the position
+	freshNext    bool      // the next stream should leave the connection
+}
+
+// faults counts what went wrong since it last went well.
+type faults struct {
+	incompleteSnapshots int // streamed, and ended before the end marker
+	internalErrors      int // before the end marker
+	badSnapshots        int // held what cannot be decoded
+	shortEmptyStreams   int
+	unexpectedErrors    int // in live streams
+	badFrames           int // at the position badFramesAt
+	badFramesAt         version
+	failedRelists       int
+	refusedVersions     int // watches from the position that were refused
+}
+
+// schedule is when what happens at intervals happens next; zero is never.
+type schedule struct {
+	relist        time.Time
+	relistObjects bool // the last relist found objects missing, and the next one has to bring them
+	rotate        time.Time
+	lastSnapshot  time.Time
 }
 
 // NewReader returns a reader that has read nothing yet.
@@ -137,20 +156,22 @@ func NewReader(o Options) *Reader {
 	if o.Observer == nil {
 		o.Observer = NopObserver{}
 	}
-	r := &Reader{
+	if o.Knowledge == nil {
+		o.Knowledge = NewKnowledge(o.Scope.GroupResource, false)
+	}
+	return &Reader{
 		Options:      o,
 		inventory:    newInventory(),
 		deletedAhead: make(map[Key]version),
-		// Events are served straight from etcd, without the cache that makes bookmarks.
-		withoutMarks: o.Resource.Plural == "events" && (o.Resource.Group == "" || o.Resource.Group == "events.k8s.io"),
+		apis:         make(chan scope.API, 1),
 		backoff:      NewBackoff(800*time.Millisecond, 30*time.Second),
 		slow:         NewBackoff(10*time.Second, time.Minute),
 	}
-	if o.ListOnly {
-		r.listUntil = time.Now().Add(100 * 365 * 24 * time.Hour)
-	}
-	return r
 }
+
+// owns reports whether the object is this process's to emit. It stands in front of everything that enters the
+// inventory or the queue.
+func (r *Reader) owns(key Key) bool { return r.Owns == nil || r.Owns(key) }
 
 // NewBackoff returns the pauses between tries to reach an API server: from initial to most, doubling, spread
 // by half so that many clients do not come back together.
@@ -177,6 +198,7 @@ func (r *Reader) Run(ctx context.Context) {
 type ending struct {
 	err      error
 	snapshot bool // before the snapshot was complete
+	listed   bool // which was listed
 	opened   bool // the server had begun to answer
 	frames   int
 	lived    time.Duration
@@ -186,35 +208,74 @@ type ending struct {
 // or the history since then is lost, and after it, or else at once, the changes from the position on.
 func (r *Reader) readOnce(ctx context.Context) ending {
 	var s *stream
-	if r.position.none() || r.lost != nil {
+	if r.position.none() || r.lost != nil && !r.lost.ask {
 		began := time.Now()
 		var err error
 		if s, err = r.takeSnapshot(ctx); err != nil {
 			end := ending{err: err, snapshot: true, lived: time.Since(began)}
 			if s != nil {
-				end.opened, end.frames = s.opened, s.frames
+				end.listed, end.opened, end.frames = s.listed, s.opened, s.frames
 			}
 			return end
 		}
 	}
-	if r.pollOnly {
+	if r.Knowledge.polls() {
+		if s != nil {
+			s.close()
+		}
 		return r.waitForPoll(ctx)
 	}
-	if s == nil {
+	if s != nil {
+		s.reach(r.position.rv)
+	} else {
 		s = openStream(ctx, r.Opener, r.resumeRequest())
 		r.Observer.StreamOpened("resume")
 	}
 	return r.follow(ctx, s)
 }
 
-func (r *Reader) resumeRequest() Request {
-	req := Request{
-		Resource:        &r.Resource,
-		ResourceVersion: r.position.resumeVersion(r.withoutMarks),
-		Timeout:         spread(watchTimeout),
-		FreshConnection: r.freshNext,
+// SetAPI makes the reader go on with the resource as the server serves it now. The objects and their resourceVersions
+// are the same in every version of an API, so nothing is emitted twice and nothing is lost. It is safe for concurrent
+// use.
+func (r *Reader) SetAPI(api scope.API) {
+	for {
+		select {
+		case r.apis <- api:
+			return
+		case <-r.apis: // what has not been looked at is out of date
+		}
 	}
-	r.freshNext = false
+}
+
+// followAPI uses the API that was set last, in requests from now on.
+func (r *Reader) followAPI() {
+	select {
+	case api := <-r.apis:
+		r.useAPI(api)
+	default:
+	}
+}
+
+// useAPI reports whether the API is another one than before.
+func (r *Reader) useAPI(api scope.API) (changed bool) {
+	if api == r.API {
+		return false
+	}
+	r.Logger.Info("resource is served in another version, going on with it", append(r.fields(nil), zap.String("new_version", api.Version))...)
+	r.API = api
+	return true
+}
+
+func (r *Reader) resumeRequest() Request {
+	r.followAPI()
+	req := Request{
+		Scope:           r.Scope,
+		API:             r.API,
+		ResourceVersion: r.position.resumeVersion(r.Knowledge.lacksBookmarks()),
+		Timeout:         spread(watchTimeout),
+		FreshConnection: r.server.freshNext,
+	}
+	r.server.freshNext = false
 	return req
 }
 
@@ -226,15 +287,13 @@ func (r *Reader) waitForPoll(ctx context.Context) ending {
 	return ending{err: errPollDue}
 }
 
-// emit hands a change over. When there is no room it waits for at most patience, since the stream should
+// emit hands a change over. When there is no room it waits for at most timeout, since the stream should
 // not be kept waiting for longer, and gives up with errQueueFull.
-func (r *Reader) emit(ctx context.Context, c Change, patience time.Duration) error {
-	c.Resource = &r.Resource
-	c.ReadAt = r.Now()
-	if r.Emitter.Offer(c) {
+func (r *Reader) emit(ctx context.Context, c Change, timeout time.Duration) error {
+	if r.offer(c) {
 		return nil
 	}
-	wait, cancel := context.WithTimeout(ctx, patience)
+	wait, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	for {
 		if err := r.Emitter.WaitForRoom(wait); err != nil {
@@ -243,10 +302,17 @@ func (r *Reader) emit(ctx context.Context, c Change, patience time.Duration) err
 			}
 			return errQueueFull
 		}
-		if r.Emitter.Offer(c) {
+		if r.offer(c) {
 			return nil
 		}
 	}
+}
+
+// offer hands a change over if there is room for it.
+func (r *Reader) offer(c Change) bool {
+	c.Scope = &r.Scope
+	c.ReadAt = r.Now()
+	return r.Emitter.Offer(c)
 }
 
 // remember notes that a version of an object has been emitted.

@@ -13,9 +13,9 @@ import (
 )
 
 const (
-	// catchUpPatience is how long the live stream may take to come as far as the snapshot. On a quiet
+	// catchUpTimeout is how long the live stream may take to come as far as the snapshot. On a quiet
 	// resource that is the next bookmark, which is due within a minute.
-	catchUpPatience = 90 * time.Second
+	catchUpTimeout = 90 * time.Second
 	// relistObjectsPerSecond is how fast a relist is read at most. Nobody waits for it, and at full speed it would take
 	// the processors from the live stream. It is about as fast as a kube-apiserver sends.
 	relistObjectsPerSecond = 25_000
@@ -32,23 +32,23 @@ const (
 // What a server sends to show that nothing was missed need be no more than the objects' versions. Only a relist
 // that tells of every object, or that follows one which found objects missing or several that failed, asks for the objects.
 type relist struct {
+	stream       *stream
 	from         version // the position when it began
-	listed       bool
 	metadataOnly bool
 	holdsSlot    bool
-	holes        bool // some object could not be identified: nothing is proven absent
+	unidentified bool // some object could not be identified: nothing is proven absent
 
 	pending      map[Key]redact.Object // newer in the snapshot than in the inventory
 	pendingBytes int
 	deleted      map[Key]version // by the live stream, since the relist began
 
-	complete bool
-	marker   version
-	set      snapshotSet // of relist.emit: snapshot
+	complete   bool
+	endVersion version
+	set        snapshotSet // of relist.emit: snapshot
 }
 
 // endsAtMarker says that what follows the snapshot is not a stream to go on with.
-func (l *relist) endsAtMarker() bool { return l.listed || l.metadataOnly }
+func (l *relist) endsAtMarker() bool { return l.stream.listed || l.metadataOnly }
 
 func (f *follower) beginRelist(ctx context.Context) error {
 	if f.successor != nil { // a rotation, which this makes up for
@@ -69,13 +69,12 @@ func (f *follower) beginRelist(ctx context.Context) error {
 	req := f.snapshotRequest()
 	req.FreshConnection = true
 	// It may be the metadata that the server cannot give.
-	l.metadataOnly = !f.EmitSnapshots && !f.relistObjects && f.failedRelists < maxFailedRelists
+	l.metadataOnly = !f.EmitSnapshots && !f.schedule.relistObjects && f.faults.failedRelists < maxFailedRelists
 	req.MetadataOnly = l.metadataOnly
 	f.inventory.beginPass()
-	var s *stream
-	s, l.listed = f.openSnapshot(ctx, req)
-	f.successor = &successor{stream: s, relist: l}
-	f.successor.setDue(endMarkerPatience)
+	l.stream = f.openSnapshot(ctx, req)
+	f.successor = &successor{stream: l.stream, relist: l}
+	f.successor.setDue(endMarkerTimeout)
 	if f.EmitSnapshots {
 		return l.set.begin(ctx, f.Reader)
 	}
@@ -91,12 +90,12 @@ func (f *follower) readRelist(ctx context.Context) error {
 	before := s.frames
 	for !l.complete {
 		if s.frames-before == relistBurst {
-			s.rest(relistBurst)
+			s.throttle(relistBurst)
 			return nil
 		}
 		line, ok := s.next()
 		if !ok {
-			s.rest(s.frames - before)
+			s.throttle(s.frames - before)
 			return nil
 		}
 		if err := f.relistFrame(ctx, l, line); errors.Is(err, errQueueFull) || ctx.Err() != nil {
@@ -111,11 +110,11 @@ func (f *follower) readRelist(ctx context.Context) error {
 		if l.endsAtMarker() {
 			s.close()
 		}
-		s.setDue(catchUpPatience)
+		s.setDue(catchUpTimeout)
 		<-f.SnapshotSlots
 		l.holdsSlot = false
 	}
-	if f.position.hasPassed(l.marker) {
+	if f.position.hasPassed(l.endVersion) {
 		return f.finishRelist(ctx)
 	}
 	return nil
@@ -124,7 +123,7 @@ func (f *follower) readRelist(ctx context.Context) error {
 func (f *follower) relistFrame(ctx context.Context, l *relist, line []byte) error {
 	fr, err := parseFrame(line)
 	if err != nil {
-		f.relistHole(l, err)
+		f.unidentifiedInRelist(l, err)
 		return nil
 	}
 	switch fr.event {
@@ -134,7 +133,7 @@ func (f *follower) relistFrame(ctx context.Context, l *relist, line []byte) erro
 		// A live event before the marker. The live stream delivers it too; here it only means that the
 		// object is not in the snapshot.
 		if id, err := f.Plan.Identify(fr.object); err == nil {
-			f.inventory.unmark(keyOf(id))
+			f.inventory.unmarkSeen(keyOf(id))
 			delete(l.pending, keyOf(id))
 		}
 		return nil
@@ -149,12 +148,12 @@ func (f *follower) relistFrame(ctx context.Context, l *relist, line []byte) erro
 		if mark.rv.before(l.from) {
 			return errStale
 		}
-		l.marker, l.complete = mark.rv, true
+		l.endVersion, l.complete = mark.rv, true
 		return nil
 	case watch.Error:
 		return statusError(fr.object)
 	}
-	f.relistHole(l, fmt.Errorf("unknown watch event type %q", fr.event))
+	f.unidentifiedInRelist(l, fmt.Errorf("unknown watch event type %q", fr.event))
 	return nil
 }
 
@@ -163,11 +162,14 @@ func (f *follower) relistFrame(ctx context.Context, l *relist, line []byte) erro
 func (f *follower) relistObject(ctx context.Context, l *relist, fr frame) error {
 	id, err := f.Plan.Identify(fr.object)
 	if err != nil {
-		f.relistHole(l, err)
+		f.unidentifiedInRelist(l, err)
 		return nil
 	}
 	key, rv := keyOf(id), parseVersion(id.ResourceVersion)
-	f.inventory.mark(key)
+	if !f.owns(key) {
+		return nil
+	}
+	f.inventory.markSeen(key)
 	known, isKnown := f.inventory.get(key)
 	gone, isGone := l.deleted[key]
 	switch {
@@ -176,7 +178,7 @@ func (f *follower) relistObject(ctx context.Context, l *relist, fr frame) error 
 	case isKnown && rv == known && f.EmitSnapshots:
 		obj, err := f.decode(fr.object, true)
 		if err != nil {
-			f.relistHole(l, err)
+			f.unidentifiedInRelist(l, err)
 			return nil
 		}
 		return f.emitRelisted(ctx, l, key, obj)
@@ -189,84 +191,127 @@ func (f *follower) relistObject(ctx context.Context, l *relist, fr frame) error 
 	}
 	obj, err := f.decode(fr.object, true)
 	if err != nil {
-		f.relistHole(l, err)
+		f.unidentifiedInRelist(l, err)
 		return nil
 	}
 	if l.pendingBytes += len(obj.JSON); l.pendingBytes > maxPendingBytes {
-		obj = redact.Object{Identity: obj.Identity}
+		obj = redact.Object{Identity: obj.Identity.Clone()}
 	}
 	l.pending[key] = obj
 	return nil
 }
 
-func (f *follower) relistHole(l *relist, cause error) {
+func (f *follower) unidentifiedInRelist(l *relist, cause error) {
 	switch {
-	case l.holes:
+	case l.unidentified:
 	case l.metadataOnly:
 		f.Logger.Warn("relist holds an event that cannot be decoded; it is taken again with the objects",
-			resourceFields(&f.Resource, cause)...)
+			f.fields(cause)...)
 	default:
 		f.Logger.Error("relist holds an event that cannot be decoded; deletions are not inferred from it",
-			resourceFields(&f.Resource, cause)...)
+			f.fields(cause)...)
 	}
-	l.holes = true
+	l.unidentified = true
 }
 
 func (f *follower) emitRelisted(ctx context.Context, l *relist, key Key, obj redact.Object) error {
-	err := f.emit(ctx, Change{Type: Snapshot, Origin: Relist, Object: obj, Key: key, Snapshot: l.set.info()}, snapshotEmitPatience)
+	err := f.emit(ctx, Change{Type: Snapshot, Origin: Relist, Object: obj, Key: key, Snapshot: l.set.info()}, snapshotEmitTimeout)
 	if err == nil {
 		l.set.objects++
 	}
 	return err
 }
 
-// finishRelist tells what the live stream, now past the snapshot, has not delivered, and goes on with a fresh
-// stream.
+// finishRelist emits what the live stream, now past the snapshot, has not delivered, and goes on with a fresh stream.
+// If it has to stop half way, what it has emitted stays to be accounted for.
 func (f *follower) finishRelist(ctx context.Context) error {
 	l := f.successor.relist
-	missed := lostHistory{reason: "missed_by_watch", from: f.verified, since: f.verifiedAt}
-	settled, err := f.settlePending(ctx, l, &missed)
+	missed := &lostHistory{reason: "missed_by_watch", from: f.verified.version, since: f.verified.at}
+	next, err := f.settleRelist(ctx, l, missed)
 	if err != nil {
+		if missed.differences() > 0 {
+			f.lost = missed
+		}
 		return err
 	}
-	if l.metadataOnly && (!settled || l.holes) {
-		return f.relistForObjects(ctx)
+	return next(ctx)
+}
+
+// settleRelist emits the differences and returns what to do next.
+func (f *follower) settleRelist(ctx context.Context, l *relist, missed *lostHistory) (next func(context.Context) error, err error) {
+	settled, err := f.settlePending(ctx, l, missed)
+	if err != nil {
+		return nil, err
+	}
+	if l.metadataOnly && (!settled || l.unidentified) {
+		return f.relistForObjects, nil
 	}
 	if !settled {
-		f.lost = &missed
-		return errRelistDue
+		f.lost = missed
+		return nil, errRelistDue
 	}
-	if !l.holes {
-		for _, key := range f.inventory.unseen() {
-			if known, _ := f.inventory.get(key); !known.none() && !l.marker.atLeast(known) {
-				continue // younger than the snapshot
-			}
-			if err := f.emitInferredDeletion(ctx, key, l.marker, snapshotEmitPatience); err != nil {
-				return err
-			}
-			if !f.position.hasPassed(l.marker) {
-				f.deletedAhead[key] = l.marker
-			}
-			missed.count(Deleted)
+	if !l.unidentified {
+		if err := f.settleAbsent(ctx, l, missed); err != nil {
+			return nil, err
 		}
 	}
-	if err := missed.tell(ctx, f.Reader, l.marker); err != nil {
-		return err
+	if err := f.emitRelistEnd(ctx, l, missed); err != nil {
+		return nil, err
 	}
+	f.Observer.RelistEnded("complete")
+	f.verified = verification{l.endVersion, f.Now()}
+	f.schedule.relistObjects, f.faults.failedRelists = false, 0
+	f.scheduleRelist(f.RelistInterval)
+	f.armRelist()
+	return f.replaceLive, nil
+}
+
+// settleAbsent emits the deletions of the objects that the snapshot lacks.
+func (f *follower) settleAbsent(ctx context.Context, l *relist, missed *lostHistory) error {
+	for _, key := range f.inventory.unseen() {
+		if known, _ := f.inventory.get(key); !known.none() && !l.endVersion.atLeast(known) {
+			continue // younger than the snapshot
+		}
+		if err := missed.note(ctx, f.Reader); err != nil {
+			return err
+		}
+		if err := f.emitInferredDeletion(ctx, key, l.endVersion, snapshotEmitTimeout); err != nil {
+			return err
+		}
+		if !f.position.hasPassed(l.endVersion) {
+			f.deletedAhead[key] = l.endVersion
+		}
+		missed.count(Deleted)
+	}
+	return nil
+}
+
+// emitRelistEnd emits what follows the last difference.
+func (f *follower) emitRelistEnd(ctx context.Context, l *relist, missed *lostHistory) error {
 	if f.EmitSnapshots {
-		if err := l.set.end(ctx, f.Reader, l.marker); err != nil {
+		if err := f.emit(ctx, l.set.endChange(f.Reader, l.endVersion), snapshotEmitTimeout); err != nil {
 			return err
 		}
 	}
-	f.Observer.RelistEnded("complete")
-	f.verified, f.verifiedAt, f.relistObjects, f.failedRelists = l.marker, f.Now(), false, 0
-	f.scheduleRelist(f.RelistInterval)
-	f.armRelist()
-	if l.endsAtMarker() || !f.position.hasPassed(l.marker) {
+	if !missed.isGap(l.endVersion) {
+		return f.verifiedAt(ctx, l.endVersion)
+	}
+	if err := f.emit(ctx, missed.gap(f.Reader, l.endVersion), snapshotEmitTimeout); err != nil {
+		return err
+	}
+	f.Observer.GapRecorded(missed.reason)
+	return nil
+}
+
+// replaceLive goes on with a fresh stream after a relist.
+func (f *follower) replaceLive(ctx context.Context) error {
+	l := f.successor.relist
+	if l.endsAtMarker() || !f.position.hasPassed(l.endVersion) {
 		// From the position on, and not from the snapshot: what lies between may still be had.
 		f.dropSuccessor()
 		f.beginRotate(ctx)
 	} else {
+		l.stream.reach(l.endVersion)
 		f.promoteSuccessor()
 	}
 	return f.readLive(ctx)
@@ -276,8 +321,8 @@ func (f *follower) finishRelist(ctx context.Context) error {
 // be read.
 func (f *follower) relistForObjects(ctx context.Context) error {
 	f.dropSuccessor()
-	f.relistObjects = true
-	f.nextRelist = time.Now()
+	f.schedule.relistObjects = true
+	f.schedule.relist = time.Now()
 	f.armRelist()
 	return f.readLive(ctx)
 }
@@ -312,17 +357,20 @@ func (f *follower) settlePending(ctx context.Context, l *relist, missed *lostHis
 			settled = false
 			continue
 		}
+		if err := missed.note(ctx, f.Reader); err != nil {
+			return false, err
+		}
 		c := Change{Type: Added, Origin: Recovered, Object: obj, Key: key}
 		if isKnown && !known.none() {
 			c.Type = Modified
 		}
-		if err := f.emit(ctx, c, snapshotEmitPatience); err != nil {
+		if err := f.emit(ctx, c, snapshotEmitTimeout); err != nil {
 			return false, err
 		}
 		f.Observer.Recovered()
 		missed.count(c.Type)
 		f.remember(key, obj.Identity, rv)
-		f.inventory.mark(key)
+		f.inventory.markSeen(key)
 	}
 	return settled, nil
 }
@@ -334,7 +382,7 @@ func (f *follower) relistTimedOut(ctx context.Context) error {
 	case !l.complete:
 		f.failSuccessor(errNoEndMarker)
 		return nil
-	case f.withoutMarks:
+	case f.Knowledge.lacksBookmarks():
 		// A quiet stream without bookmarks never comes as far. What it had to deliver it has delivered
 		// long since, so that what is missing now was missed.
 		return f.finishRelist(ctx)

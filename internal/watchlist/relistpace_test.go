@@ -10,6 +10,10 @@ import (
 	"testing/synctest"
 	"time"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/scope"
+
 	"github.com/stretchr/testify/assert"
 	"go.uber.org/zap"
 
@@ -29,8 +33,9 @@ func TestRelistLeavesTheLiveStreamItsTime(t *testing.T) {
 		seen := &changesSeen{relistEnded: make(chan time.Time, 1)}
 		var serving sync.WaitGroup
 		reader := NewReader(Options{
-			Resource: Resource{Version: "v1", Plural: "pods", Kind: "Pod", Namespaced: true},
-			Plan:     redact.NewPlan("", "pods"),
+			Scope: scope.Scope{GroupResource: schema.GroupResource{Resource: "pods"}},
+			API:   scope.API{Version: "v1", Kind: "Pod", Namespaced: true},
+			Plan:  redact.NewPlan("", "pods"),
 			Opener: requestOpener(func(ctx context.Context, req Request) (io.ReadCloser, error) {
 				switch {
 				case req.SendInitialEvents && req.MetadataOnly:

@@ -12,6 +12,10 @@ import (
 	"testing/synctest"
 	"time"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/scope"
+
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/zap"
@@ -95,6 +99,7 @@ type scenario struct {
 	down     time.Duration // the server refuses connections until then
 	gone     [2]time.Duration
 	storage  bool
+	listOnly bool
 	restarts []restart
 }
 
@@ -126,7 +131,8 @@ func playScenario(t *testing.T, archive *txtar.Archive) {
 	observed := &countingObserver{counts: map[string]int{}}
 
 	o := s.options
-	o.Plan = redact.NewPlan(o.Resource.Group, o.Resource.Plural)
+	o.Knowledge = watchlist.NewKnowledge(o.Scope.GroupResource, s.listOnly)
+	o.Plan = redact.NewPlan(o.Scope.Group, o.Scope.Resource)
 	o.Opener = client
 	o.Emitter = queue
 	o.SnapshotSlots = make(chan struct{}, 3)
@@ -187,16 +193,12 @@ func runReader(t *testing.T, o watchlist.Options, queue *recordingQueue, stored 
 		return
 	}
 	keeper := checkpoint.NewKeeper(checkpoint.Options{
-		Extension: extension, Interval: time.Second, MaxChanges: 1000, Report: func(string, error) {}, Logger: logger,
+		Extension: extension, Interval: time.Second, MaxChanges: 1000, ClusterUID: func() string { return "cluster" }, Report: func(string, error) {}, Logger: logger,
 	})
 	keeper.Start()
-	queue.offering, queue.accepted = keeper.Offering, keeper.Accepted
-	var reader *watchlist.Reader
-	o.Restore = func(ctx context.Context, add func(redact.Identity)) (watchlist.Progress, error) {
-		return keeper.Restore(ctx, "cluster", &reader.Resource, add)
-	}
-	reader = watchlist.NewReader(o)
-	reader.Run(ctx)
+	queue.offering, queue.accepted = keeper.BeforeDeliver, keeper.Accepted
+	o.Restore = keeper.Restore
+	watchlist.NewReader(o).Run(ctx)
 	if crash {
 		extension.Fail(assert.AnError)
 		defer extension.Fail(nil)
@@ -247,7 +249,8 @@ func readScenarioConfig(t *testing.T, text string) scenario {
 		runFor: 5 * time.Minute,
 		room:   1 << 30,
 		options: watchlist.Options{
-			Resource: watchlist.Resource{Version: "v1", Plural: "pods", Kind: "Pod", Namespaced: true},
+			Scope: scope.Scope{GroupResource: schema.GroupResource{Resource: "pods"}},
+			API:   scope.API{Version: "v1", Kind: "Pod", Namespaced: true},
 		},
 	}
 	duration := func(v string) time.Duration {
@@ -267,9 +270,9 @@ func readScenarioConfig(t *testing.T, text string) scenario {
 		case "emit":
 			s.options.EmitSnapshots = value == "snapshot"
 		case "list-only":
-			s.options.ListOnly = true
+			s.listOnly = true
 		case "resource":
-			s.options.Resource.Plural = value
+			s.options.Scope.Resource = value
 		case "room":
 			s.room, _ = strconv.Atoi(value)
 		case "consumer-blocked-until":

@@ -26,13 +26,16 @@ func (r *Reader) takeSnapshot(ctx context.Context) (*stream, error) {
 	}
 	defer func() { <-r.SnapshotSlots }()
 
+	if err := r.lost.note(ctx, r); err != nil {
+		return nil, err
+	}
 	r.inventory.beginPass()
-	s, listed := r.openSnapshot(ctx, r.snapshotRequest())
+	s := r.openSnapshot(ctx, r.snapshotRequest())
 	err := r.readSnapshot(ctx, s)
-	if err != nil || listed {
+	if err != nil || s.listed {
 		s.close()
 	}
-	if err == nil && listed {
+	if err == nil && s.listed {
 		return nil, nil
 	}
 	return s, err
@@ -41,36 +44,37 @@ func (r *Reader) takeSnapshot(ctx context.Context) (*stream, error) {
 // snapshotRequest asks for objects at least as new as the position. Unlike a watch from there it never
 // expires, and a server that was set back answers that it has not come so far.
 func (r *Reader) snapshotRequest() Request {
+	r.followAPI()
 	req := Request{
-		Resource:          &r.Resource,
+		Scope:             r.Scope,
+		API:               r.API,
 		SendInitialEvents: true,
 		ResourceVersion:   r.position.rv.String(),
 		Timeout:           spread(watchTimeout),
-		FreshConnection:   r.freshNext,
+		FreshConnection:   r.server.freshNext,
 	}
-	if r.anyVersion || r.historyReset || !r.position.rv.comparable() {
+	if r.Knowledge.takesAnyVersion() || r.server.historyReset || !r.position.rv.comparable() {
 		req.ResourceVersion = ""
 	}
-	r.freshNext = false
+	r.server.freshNext = false
 	return req
 }
 
 // openSnapshot opens a snapshot in the way that the server is known to understand.
-func (r *Reader) openSnapshot(ctx context.Context, req Request) (s *stream, listed bool) {
-	if r.lists() {
+func (r *Reader) openSnapshot(ctx context.Context, req Request) *stream {
+	if r.Knowledge.lists() {
 		r.Observer.StreamOpened("list")
-		return openStream(ctx, snapshotLister{pages: r.Opener}, req), true
+		s := openStream(ctx, snapshotLister{pages: r.Opener}, req)
+		s.listed = true
+		return s
 	}
 	r.Observer.StreamOpened("snapshot")
-	return openStream(ctx, r.Opener, req), false
+	return openStream(ctx, r.Opener, req)
 }
 
-// lists says that the server is to be asked for a LIST instead of initial events.
-func (r *Reader) lists() bool { return time.Now().Before(r.listUntil) }
-
 func (r *Reader) readSnapshot(ctx context.Context, s *stream) error {
-	pass := snapshotPass{compare: r.inventory.len() > 0}
-	silence, deadline := time.NewTimer(endMarkerPatience), time.NewTimer(snapshotPatience)
+	pass := snapshotPass{compare: r.inventory.len() > 0, listed: s.listed}
+	silence, deadline := time.NewTimer(endMarkerTimeout), time.NewTimer(snapshotTimeout)
 	defer silence.Stop()
 	defer deadline.Stop()
 	for {
@@ -89,7 +93,7 @@ func (r *Reader) readSnapshot(ctx context.Context, s *stream) error {
 			if s.opened {
 				r.setState(Reading, nil)
 			}
-			silence.Reset(endMarkerPatience)
+			silence.Reset(endMarkerTimeout)
 		case <-silence.C:
 			return errNoEndMarker
 		case <-deadline.C:
@@ -102,15 +106,16 @@ func (r *Reader) readSnapshot(ctx context.Context, s *stream) error {
 
 // snapshotPass is one try at a snapshot.
 type snapshotPass struct {
-	compare bool // objects are known that may turn out unchanged
-	holes   bool // some object could not even be identified: nothing is proven absent
+	listed       bool
+	compare      bool // objects are known that may turn out unchanged
+	unidentified bool // some object could not even be identified: nothing is proven absent
 }
 
 // snapshotFrame handles one frame before the end marker, and says whether it was that.
 func (r *Reader) snapshotFrame(ctx context.Context, pass *snapshotPass, line []byte) (complete bool, err error) {
 	f, err := parseFrame(line)
 	if err != nil {
-		return false, r.snapshotHole(pass, err)
+		return false, r.unidentifiedInSnapshot(pass, err)
 	}
 	switch f.event {
 	case watch.Added, watch.Modified:
@@ -126,20 +131,20 @@ func (r *Reader) snapshotFrame(ctx context.Context, pass *snapshotPass, line []b
 	case watch.Error:
 		return false, statusError(f.object)
 	}
-	return false, r.snapshotHole(pass, fmt.Errorf("unknown watch event type %q", f.event))
+	return false, r.unidentifiedInSnapshot(pass, fmt.Errorf("unknown watch event type %q", f.event))
 }
 
-// snapshotHole deals with a frame of which nothing is known. The first time the snapshot is taken again.
+// unidentifiedInSnapshot deals with a frame of which nothing is known. The first time the snapshot is taken again.
 // If that does not help it goes on without, and then proves of no object that it is gone.
-func (r *Reader) snapshotHole(pass *snapshotPass, cause error) error {
-	if r.badSnapshots == 0 {
+func (r *Reader) unidentifiedInSnapshot(pass *snapshotPass, cause error) error {
+	if r.faults.badSnapshots == 0 {
 		return fmt.Errorf("%w: %w", errUndecodable, cause)
 	}
-	if !pass.holes {
+	if !pass.unidentified {
 		r.Logger.Error("snapshot holds an event that cannot be decoded; deletions are not inferred from it",
-			resourceFields(&r.Resource, cause)...)
+			r.fields(cause)...)
 	}
-	pass.holes = true
+	pass.unidentified = true
 	r.loseHistory("undecodable", certain)
 	return nil
 }
@@ -149,22 +154,25 @@ func (r *Reader) snapshotObject(ctx context.Context, pass *snapshotPass, f frame
 		if id, err := r.Plan.Identify(f.object); err == nil {
 			key := keyOf(id)
 			if known, ok := r.inventory.get(key); ok && !r.isNewer(parseVersion(id.ResourceVersion), known) {
-				r.inventory.mark(key)
+				r.inventory.markSeen(key)
 				return nil
 			}
 		}
 	}
-	obj, err := r.decode(f.object, r.badSnapshots > 0)
+	obj, err := r.decode(f.object, r.faults.badSnapshots > 0)
 	if err != nil {
-		return r.snapshotHole(pass, err)
+		return r.unidentifiedInSnapshot(pass, err)
 	}
 	key, rv := keyOf(obj.Identity), parseVersion(obj.ResourceVersion)
+	if !r.owns(key) {
+		return nil
+	}
 	if gone, ok := r.deletedAhead[key]; ok && !gone.before(rv) {
 		return nil
 	}
 	known, isKnown := r.inventory.get(key)
 	if isKnown {
-		r.inventory.mark(key)
+		r.inventory.markSeen(key)
 		if !r.isNewer(rv, known) {
 			return nil
 		}
@@ -178,7 +186,7 @@ func (r *Reader) snapshotObject(ctx context.Context, pass *snapshotPass, f frame
 
 // isNewer says that rv has to be emitted where known was emitted last, or none that is known of.
 func (r *Reader) isNewer(rv, known version) bool {
-	if order, ok := compareVersions(rv, known); ok && !r.historyReset {
+	if order, ok := compareVersions(rv, known); ok && !r.server.historyReset {
 		return order > 0
 	}
 	return rv != known
@@ -199,7 +207,7 @@ func (r *Reader) emitFromSnapshot(ctx context.Context, key Key, obj redact.Objec
 	default:
 		c.Type, c.Origin = Added, Recovered
 	}
-	if err := r.emit(ctx, c, snapshotEmitPatience); err != nil {
+	if err := r.emit(ctx, c, snapshotEmitTimeout); err != nil {
 		return err
 	}
 	if c.Origin == Initial {
@@ -216,15 +224,18 @@ func (r *Reader) emitFromSnapshot(ctx context.Context, key Key, obj redact.Objec
 // snapshotDeletion handles a deletion that comes before the end marker. Servers before 1.31 could send live
 // events there. https://github.com/kubernetes/kubernetes/pull/127012
 func (r *Reader) snapshotDeletion(ctx context.Context, pass *snapshotPass, f frame) error {
-	obj, err := r.decode(f.object, r.badSnapshots > 0)
+	obj, err := r.decode(f.object, r.faults.badSnapshots > 0)
 	if err != nil {
-		return r.snapshotHole(pass, err)
+		return r.unidentifiedInSnapshot(pass, err)
 	}
 	key, rv := keyOf(obj.Identity), parseVersion(obj.ResourceVersion)
+	if !r.owns(key) {
+		return nil
+	}
 	if gone, ok := r.deletedAhead[key]; ok && gone == rv {
 		return nil
 	}
-	if err := r.emit(ctx, Change{Type: Deleted, Origin: Live, Object: obj, Key: key}, snapshotEmitPatience); err != nil {
+	if err := r.emit(ctx, Change{Type: Deleted, Origin: Live, Object: obj, Key: key}, snapshotEmitTimeout); err != nil {
 		return err
 	}
 	r.forget(key)
@@ -235,16 +246,18 @@ func (r *Reader) snapshotDeletion(ctx context.Context, pass *snapshotPass, f fra
 // completeSnapshot is called at the end marker: what was not in the snapshot is gone, and everything up to
 // the snapshot's version has been read.
 func (r *Reader) completeSnapshot(ctx context.Context, pass *snapshotPass, rv version) error {
-	r.sawEndMarker = r.sawEndMarker || !r.lists()
+	if !pass.listed {
+		r.Knowledge.endMarkerSeen()
+	}
 	if rv.none() {
 		return errNoVersion
 	}
-	if !r.historyReset && rv.before(r.position.rv) {
+	if !r.server.historyReset && rv.before(r.position.rv) {
 		return errStale
 	}
-	if !pass.holes {
+	if !pass.unidentified {
 		for _, key := range r.inventory.unseen() {
-			if err := r.emitInferredDeletion(ctx, key, rv, snapshotEmitPatience); err != nil {
+			if err := r.emitInferredDeletion(ctx, key, rv, snapshotEmitTimeout); err != nil {
 				return err
 			}
 			if r.lost != nil {
@@ -252,40 +265,47 @@ func (r *Reader) completeSnapshot(ctx context.Context, pass *snapshotPass, rv ve
 			}
 		}
 	}
-	if err := r.tellComplete(ctx, rv); err != nil {
+	if err := r.emitComplete(ctx, rv); err != nil {
 		return err
 	}
-	if err := r.advanced(ctx, rv, snapshotEmitPatience); err != nil {
-		return err
-	}
-	if r.historyReset {
+	if r.server.historyReset {
 		clear(r.deletedAhead) // versions of another history
 	}
-	r.initial, r.lost, r.historyReset, r.relistObjects = snapshotSet{}, nil, false, false
+	r.initial, r.lost, r.server.historyReset = snapshotSet{}, nil, false
 	r.position = closedPosition(rv)
 	r.lastKnown = r.Now()
-	r.verified, r.verifiedAt = rv, r.lastKnown
-	r.lastSnapshot = time.Now()
-	r.incomplete, r.internal, r.badSnapshots, r.badFrames, r.lagSince = 0, 0, 0, 0, time.Time{}
+	r.verified = verification{rv, r.lastKnown}
+	r.server.behindSince = time.Time{}
+	r.faults = faults{unexpectedErrors: r.faults.unexpectedErrors, shortEmptyStreams: r.faults.shortEmptyStreams, failedRelists: r.faults.failedRelists}
+	r.schedule.lastSnapshot, r.schedule.relistObjects = time.Now(), false
 	r.scheduleRelist(r.RelistInterval)
 	r.scheduleRotate()
 	return nil
 }
 
-// tellComplete emits what follows the last change of a snapshot.
-func (r *Reader) tellComplete(ctx context.Context, rv version) error {
+// emitComplete emits the one change that ends a snapshot. With it the position moves, also that of a checkpoint, so that
+// it is not emitted again whatever happens next.
+func (r *Reader) emitComplete(ctx context.Context, rv version) error {
+	var c Change
 	switch {
-	case r.position.none() && r.SkipInitial:
-		return nil
-	case r.position.none():
+	case r.position.none() && !r.SkipInitial:
 		if err := r.initial.begin(ctx, r); err != nil {
 			return err
 		}
-		return r.initial.end(ctx, r, rv)
-	case r.lost != nil:
-		return r.lost.tell(ctx, r, rv)
+		c = r.initial.endChange(r, rv)
+	case r.lost != nil && r.lost.isGap(rv):
+		c = r.lost.gap(r, rv)
+	case r.Restore == nil:
+		return nil
+	default:
+		c = Change{Type: Advanced, Object: atVersion(rv)}
 	}
-	return nil
+	c.Closes, c.Verifies, c.Rewinds = true, true, r.server.historyReset
+	err := r.emit(ctx, c, snapshotEmitTimeout)
+	if err == nil && c.Type == Gap {
+		r.Observer.GapRecorded(c.Gap.Reason)
+	}
+	return err
 }
 
 // known lets whoever keeps checkpoints know of an object that is not told of.
@@ -295,16 +315,16 @@ func (r *Reader) known(ctx context.Context, c Change) error {
 	}
 	c.Type = Known
 	c.Object = redact.Object{Identity: c.Object.Identity.Clone()}
-	return r.emit(ctx, c, snapshotEmitPatience)
+	return r.emit(ctx, c, snapshotEmitTimeout)
 }
 
 // emitInferredDeletion tells of an object that a snapshot at rv did not hold.
-func (r *Reader) emitInferredDeletion(ctx context.Context, key Key, rv version, patience time.Duration) error {
+func (r *Reader) emitInferredDeletion(ctx context.Context, key Key, rv version, timeout time.Duration) error {
 	id := r.inventory.identity(key)
 	id.ResourceVersion = rv.String()
 	err := r.emit(ctx, Change{Type: Deleted, Origin: Recovered, Inferred: true, Key: key, Object: redact.Object{
-		Identity: id, APIVersion: r.Resource.APIVersion(), Kind: r.Resource.Kind,
-	}}, patience)
+		Identity: id, APIVersion: r.API.APIVersion(r.Scope.Group), Kind: r.API.Kind,
+	}}, timeout)
 	if err != nil {
 		return err
 	}
@@ -330,16 +350,17 @@ func (set *snapshotSet) begin(ctx context.Context, r *Reader) error {
 	if set.epoch == "" {
 		set.epoch = uuid.NewString()
 	}
-	if err := r.emit(ctx, Change{Type: SnapshotBegin, Origin: r.setOrigin(), Snapshot: set.info()}, snapshotEmitPatience); err != nil {
+	if err := r.emit(ctx, Change{Type: SnapshotBegin, Origin: r.setOrigin(), Snapshot: set.info()}, snapshotEmitTimeout); err != nil {
 		return err
 	}
 	set.begun = true
 	return nil
 }
 
-func (set *snapshotSet) end(ctx context.Context, r *Reader, rv version) error {
-	info := &SnapshotInfo{Epoch: set.epoch, ResourceVersion: rv.String(), Objects: set.objects}
-	return r.emit(ctx, Change{Type: SnapshotEnd, Origin: r.setOrigin(), Snapshot: info}, snapshotEmitPatience)
+func (set *snapshotSet) endChange(r *Reader, rv version) Change {
+	return Change{Type: SnapshotEnd, Origin: r.setOrigin(), Snapshot: &SnapshotInfo{
+		Epoch: set.epoch, ResourceVersion: rv.String(), Objects: set.objects,
+	}}
 }
 
 func (r *Reader) setOrigin() Origin {

@@ -5,7 +5,56 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"sync"
+	"time"
+
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/scope"
 )
+
+// Request asks the API server for one response: a watch, or one page of a LIST.
+type Request struct {
+	Scope scope.Scope
+	API   scope.API
+
+	// List asks for a page of a LIST instead of a watch.
+	List bool
+
+	// SendInitialEvents makes the watch begin with the objects that exist (WatchList):
+	// sendInitialEvents=true&resourceVersionMatch=NotOlderThan.
+	// https://kubernetes.io/docs/reference/using-api/api-concepts/#streaming-lists
+	SendInitialEvents bool
+
+	// MetadataOnly asks for the metadata of the objects instead of the objects (PartialObjectMetadata), which
+	// costs the server a fraction. A server that does not know how sends the objects. Of metadata, no more need
+	// come than identifies the objects.
+	// https://kubernetes.io/docs/reference/using-api/api-concepts/#metadata-only-fetches
+	MetadataOnly bool
+
+	// ResourceVersion is where the watch resumes, or how old the snapshot may be. "" leaves it out.
+	ResourceVersion string
+
+	// Limit and Continue page a LIST. Zero and "" leave them out.
+	Limit    int
+	Continue string
+
+	// Timeout is how long the server should keep a watch open (timeoutSeconds). Zero leaves it to the
+	// server.
+	Timeout time.Duration
+
+	// FreshConnection opens the response on a new TCP connection, so that a bad API server behind a load
+	// balancer can be left.
+	FreshConnection bool
+}
+
+// Opener opens one response body of the API server. It is safe for concurrent use.
+//
+// An error for an answer outside 2xx wraps an *apierrors.StatusError (k8s.io/apimachinery/pkg/api/errors),
+// whatever form the answer's body had. Every other error is one of the transport, or ctx's.
+//
+// The body is JSON, of a watch one event on each line. Ending ctx ends the body. The caller closes the body.
+type Opener interface {
+	Open(ctx context.Context, req Request) (io.ReadCloser, error)
+}
 
 // MaxFrameBytes bounds a frame. etcd limits an object to about 1.5 MiB, and the JSON of what is stored as protobuf
 // can be several times that.
@@ -24,10 +73,12 @@ type stream struct {
 	free   chan []byte
 
 	// Of the owner's side.
+	listed  bool // a LIST, in the form of a stream
 	opened  bool
 	current []byte // frames not yet taken
 	buffer  []byte // whose memory current is in
 	frames  int    // taken so far
+	reached version // how far it has come: where it began, or the latest version that it has delivered
 }
 
 // chunk is what the reading goroutine hands over: first that the response has begun, then whole frames,
@@ -46,6 +97,9 @@ func openStream(ctx context.Context, opener Opener, req Request) *stream {
 		done:   make(chan struct{}),
 		chunks: make(chan chunk),
 		free:   make(chan []byte, 2),
+	}
+	if !req.List && !req.SendInitialEvents {
+		s.reached = parseVersion(req.ResourceVersion)
 	}
 	for range cap(s.free) {
 		s.free <- nil // made at first use
@@ -161,6 +215,21 @@ func (s *stream) next() (line []byte, ok bool) {
 	return nil, false
 }
 
+// reach notes a version that the stream has delivered.
+func (s *stream) reach(rv version) {
+	if !rv.none() && !rv.before(s.reached) {
+		s.reached = rv
+	}
+}
+
+// laterOf returns the later of a version and how far the stream has come: some servers send deletions with an old version.
+func (s *stream) laterOf(rv version) version {
+	if rv.before(s.reached) {
+		return s.reached
+	}
+	return rv
+}
+
 // drained says that every frame received so far has been taken.
 func (s *stream) drained() bool { return len(s.current) == 0 }
 
@@ -168,4 +237,50 @@ func (s *stream) drained() bool { return len(s.current) == 0 }
 func (s *stream) peek() []byte {
 	line, _, _ := bytes.Cut(s.current, []byte{'\n'})
 	return line
+}
+
+// A stream reads at most this much at once. Most have little, and an idle one keeps the smaller buffers.
+//
+// While a server sends faster than we take, much has come by the time we read again. To take it in one piece matters
+// beyond the saved calls: what is read is what HTTP/2 lets the server send next, and in small pieces that costs both
+// ends a frame, a TLS record and a wake-up each.
+const (
+	minReadBytes = 64 << 10
+	maxReadBytes = 512 << 10
+)
+
+// nextReadBytes is how much to read at once, after a read of at most size that had so many bytes.
+func nextReadBytes(size, read int) int {
+	if size == minReadBytes && read >= size/2 || size == maxReadBytes && read >= size/8 {
+		return maxReadBytes
+	}
+	return minReadBytes
+}
+
+// largeBuffers are those of maxReadBytes that no stream needs just now.
+var largeBuffers = sync.Pool{New: func() any { return new([maxReadBytes]byte) }}
+
+// bufferFor returns an empty buffer of that size, which is this one if it has it. Where a long tail is to be put into
+// it, it is larger.
+func bufferFor(buffer []byte, size, tail int) []byte {
+	switch {
+	case tail > size/2:
+		return make([]byte, 0, 2*tail)
+	case cap(buffer) == size:
+		return buffer[:0]
+	case size == maxReadBytes:
+		return largeBuffers.Get().(*[maxReadBytes]byte)[:0]
+	}
+	return make([]byte, 0, size)
+}
+
+// keptBuffer returns what a stream keeps of a buffer that it has done with.
+func keptBuffer(buffer []byte) []byte {
+	if cap(buffer) == minReadBytes {
+		return buffer
+	}
+	if cap(buffer) == maxReadBytes {
+		largeBuffers.Put((*[maxReadBytes]byte)(buffer[:maxReadBytes]))
+	}
+	return nil
 }

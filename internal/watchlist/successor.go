@@ -19,9 +19,9 @@ type successor struct {
 }
 
 const (
-	// rotatePatience is how long a watch may take to say that it cannot start where it was told to. One
+	// rotateTimeout is how long a watch may take to say that it cannot start where it was told to. One
 	// that has nothing to tell says nothing.
-	rotatePatience = 2 * time.Second
+	rotateTimeout = 2 * time.Second
 	// failedRelistRetry is when a relist that failed is tried again, if the interval is not shorter.
 	failedRelistRetry = 5 * time.Minute
 )
@@ -60,7 +60,7 @@ func (s *successor) stopDue() {
 }
 
 // rest leaves a relist alone for a while, after so many of its objects have been read.
-func (s *successor) rest(objects int) {
+func (s *successor) throttle(objects int) {
 	if objects > 0 {
 		s.pause = time.NewTimer(time.Duration(objects) * time.Second / relistObjectsPerSecond)
 	}
@@ -108,9 +108,9 @@ func (f *follower) takeFromSuccessor(c chunk) {
 	}
 	switch {
 	case c.opened && s.relist == nil:
-		s.setDue(rotatePatience)
+		s.setDue(rotateTimeout)
 	case s.relist != nil:
-		s.setDue(endMarkerPatience)
+		s.setDue(endMarkerTimeout)
 	}
 }
 
@@ -165,10 +165,10 @@ func (f *follower) failSuccessor(err error) {
 	if f.successor.relist != nil {
 		kind = "relist"
 		if !isOwnEnd(err) {
-			f.failedRelists++
+			f.faults.failedRelists++
 		}
-		if !f.successor.relist.listed && f.hasNoWatchList(err) {
-			f.listUntil = time.Now().Add(listMemory)
+		if !f.successor.listed && f.hasNoWatchList(err) {
+			f.Knowledge.noWatchList()
 		}
 		f.abandonRelist()
 		f.armRelist()
@@ -176,7 +176,7 @@ func (f *follower) failSuccessor(err error) {
 		f.rescheduleRotate()
 	}
 	if !isOwnEnd(err) {
-		f.Logger.Info("cannot replace stream, keeping the old one", append(resourceFields(&f.Resource, err),
+		f.Logger.Info("cannot replace stream, keeping the old one", append(f.fields(err),
 			zap.String("kind", kind))...)
 	}
 	f.dropSuccessor()

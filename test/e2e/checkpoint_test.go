@@ -8,6 +8,10 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/scope"
+
 	"go.opentelemetry.io/collector/component"
 	"go.uber.org/zap"
 
@@ -23,17 +27,17 @@ import (
 func TestCheckpointOf100000ObjectsLoadsInASecond(t *testing.T) {
 	const objects, patience = 100_000, 20 * time.Second
 	folder := t.TempDir()
-	resource := &watchlist.Resource{Version: "v1", Plural: "pods", Kind: "Pod", Namespaced: true}
+	pods := scope.New(schema.GroupResource{Resource: "pods"}, "", "", "")
 
 	keeper, end := openKeeper(t, folder)
-	if _, err := keeper.Restore(t.Context(), "cluster", resource, func(redact.Identity) {}); err != nil {
+	if _, err := keeper.Restore(t.Context(), pods, func(redact.Identity) {}); err != nil {
 		t.Fatal(err)
 	}
 	changes := make([]watchlist.Change, 0, objects+1)
 	for i := range objects {
-		changes = append(changes, knownObject(resource, i))
+		changes = append(changes, knownObject(&pods, i))
 	}
-	position := watchlist.Change{Resource: resource, Type: watchlist.Advanced}
+	position := watchlist.Change{Scope: &pods, Type: watchlist.Advanced}
 	position.Object.ResourceVersion = "200000"
 	began := time.Now()
 	keeper.Accepted(append(changes, position))
@@ -43,8 +47,8 @@ func TestCheckpointOf100000ObjectsLoadsInASecond(t *testing.T) {
 	began = time.Now()
 	keeper, end = openKeeper(t, folder)
 	known := 0
-	progress, err := keeper.Restore(t.Context(), "cluster", resource, func(id redact.Identity) {
-		if want := knownObject(resource, known).Object.Identity; id != want {
+	progress, err := keeper.Restore(t.Context(), pods, func(id redact.Identity) {
+		if want := knownObject(&pods, known).Object.Identity; id != want {
 			t.Fatalf("object %d is %+v, want %+v", known, id, want)
 		}
 		known++
@@ -68,7 +72,7 @@ func openKeeper(t *testing.T, folder string) (keeper *checkpoint.Keeper, end fun
 	t.Helper()
 	extension, closeIt := harness.OpenFileStorage(t, folder)
 	keeper = checkpoint.NewKeeper(checkpoint.Options{
-		Extension: extension, Receiver: component.MustNewID("k8s_watchlist"), Interval: time.Second, MaxChanges: 1000,
+		Extension: extension, Receiver: component.MustNewID("k8s_watchlist"), ClusterUID: func() string { return "cluster" }, Interval: time.Second, MaxChanges: 1000,
 		Report: func(part string, err error) {
 			if err != nil {
 				t.Errorf("%s: %v", part, err)
@@ -86,8 +90,8 @@ func openKeeper(t *testing.T, folder string) (keeper *checkpoint.Keeper, end fun
 }
 
 // knownObject is the i-th object, in the order of its key.
-func knownObject(resource *watchlist.Resource, i int) watchlist.Change {
-	c := watchlist.Change{Resource: resource, Type: watchlist.Added, Origin: watchlist.Live, Advances: true}
+func knownObject(of *scope.Scope, i int) watchlist.Change {
+	c := watchlist.Change{Scope: of, Type: watchlist.Added, Origin: watchlist.Live, Advances: true}
 	binary.BigEndian.PutUint32(c.Key[:], uint32(i))
 	c.Object.Identity = redact.Identity{
 		UID:       fmt.Sprintf("%08x-0000-4000-8000-000000000000", i),

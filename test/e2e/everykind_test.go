@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/scope"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -155,7 +157,7 @@ func checkDecoded(t *testing.T, resource schema.GroupResource, data []byte, plan
 
 	want := testobjects.Seen(in, resource.Resource)
 	change := watchlist.Change{
-		Resource: &watchlist.Resource{Group: resource.Group, Version: "v1", Plural: resource.Resource}, Type: watchlist.Added, Object: obj,
+		Scope: &scope.Scope{GroupResource: schema.GroupResource{Group: resource.Group, Resource: resource.Resource}}, Type: watchlist.Added, Object: obj,
 	}
 	log := record.NewBuilder(record.Options{}).Build([]watchlist.Change{change})
 	body, err := json.Marshal(log.ResourceLogs().At(0).ScopeLogs().At(0).LogRecords().At(0).Body().AsRaw())

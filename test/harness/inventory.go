@@ -6,6 +6,8 @@ import (
 	"sort"
 	"testing"
 
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/scope"
+
 	"go.opentelemetry.io/collector/component"
 	"go.uber.org/zap"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -29,11 +31,16 @@ func (c *Cluster) StoredInventories(t testing.TB, folder string, resources ...sc
 	t.Helper()
 	extension, closeIt := OpenFileStorage(t, folder)
 	defer closeIt()
+	system, err := c.Client.CoreV1().Namespaces().Get(t.Context(), metav1.NamespaceSystem, metav1.GetOptions{})
+	if err != nil {
+		t.Fatalf("cannot ask for the UID of the cluster: %v", err)
+	}
 	keeper := checkpoint.NewKeeper(checkpoint.Options{
-		Extension: extension,
-		Receiver:  component.MustNewID("k8s_watchlist"),
-		Report:    func(string, error) {}, // Restore returns what matters
-		Logger:    zap.NewNop(),
+		Extension:  extension,
+		Receiver:   component.MustNewID("k8s_watchlist"),
+		ClusterUID: func() string { return string(system.UID) },
+		Report:     func(string, error) {}, // Restore returns what matters
+		Logger:     zap.NewNop(),
 	})
 	defer func() {
 		if err := keeper.Shutdown(context.Background()); err != nil {
@@ -41,15 +48,11 @@ func (c *Cluster) StoredInventories(t testing.TB, folder string, resources ...sc
 		}
 	}()
 
-	system, err := c.Client.CoreV1().Namespaces().Get(t.Context(), metav1.NamespaceSystem, metav1.GetOptions{})
-	if err != nil {
-		t.Fatalf("cannot ask for the UID of the cluster: %v", err)
-	}
 	inventories := map[schema.GroupVersionResource]Inventory{}
 	for _, resource := range resources {
 		inventory := Inventory{State: fold.State{}}
-		reader := &watchlist.Resource{Group: resource.Group, Version: resource.Version, Plural: resource.Resource}
-		inventory.Progress, err = keeper.Restore(t.Context(), string(system.UID), reader, func(id redact.Identity) {
+		of := scope.New(resource.GroupResource(), "", "", "")
+		inventory.Progress, err = keeper.Restore(t.Context(), of, func(id redact.Identity) {
 			inventory.State[id.UID] = id.ResourceVersion
 		})
 		if err != nil {

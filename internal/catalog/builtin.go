@@ -1,27 +1,37 @@
-package k8swatchlistreceiver
+package catalog
 
-import "strings"
+import (
+	"strings"
 
-// builtin is a resource that comes with Kubernetes.
-type builtin struct {
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Builtin is a resource that comes with Kubernetes.
+type Builtin struct {
 	plural        string
 	group         string
+	version       string // the best that Kubernetes 1.37 serves
 	kind          string
 	shortNames    []string
 	clusterScoped bool
 }
 
-// name is how the configuration names the resource.
-func (b builtin) name() string {
-	if b.group == "" {
-		return b.plural
-	}
-	return b.plural + "." + b.group
+// Plural is the resource's plural name.
+func (b Builtin) Plural() string { return b.plural }
+
+// Name is the plural name, and the API group unless it is the core group.
+func (b Builtin) Name() string { return b.resource().String() }
+
+// ClusterScoped reports whether the objects are in no namespace.
+func (b Builtin) ClusterScoped() bool { return b.clusterScoped }
+
+func (b Builtin) resource() schema.GroupResource {
+	return schema.GroupResource{Group: b.group, Resource: b.plural}
 }
 
 // builtins are the resources that can be watched in Kubernetes 1.37, so that mistakes about them are found
 // without asking a server.
-var builtins = []builtin{
+var builtins = []Builtin{
 	{plural: "configmaps", kind: "ConfigMap", shortNames: []string{"cm"}},
 	{plural: "endpoints", kind: "Endpoints", shortNames: []string{"ep"}},
 	{plural: "events", kind: "Event", shortNames: []string{"ev"}},
@@ -101,19 +111,19 @@ var builtins = []builtin{
 	{plural: "storageversionmigrations", group: "storagemigration.k8s.io", kind: "StorageVersionMigration", clusterScoped: true},
 }
 
-// builtinNamed finds a built-in resource by its plural name and, if known, its group. A bare name means the
-// core group's resource where there is one, as at runtime.
-func builtinNamed(plural, group string, groupKnown bool) (builtin, bool) {
+// BuiltinNamed finds a built-in resource by its plural name and, if known, its group. A bare name means the
+// core group's resource where there is one.
+func BuiltinNamed(plural, group string, groupKnown bool) (Builtin, bool) {
 	for _, b := range builtins { // the core group stands first
 		if b.plural == plural && (!groupKnown || b.group == group) {
 			return b, true
 		}
 	}
-	return builtin{}, false
+	return Builtin{}, false
 }
 
-// builtinMeant finds the built-in resource that a person means with a kind, a singular or a short name.
-func builtinMeant(word string) (builtin, bool) {
+// BuiltinMeant finds the built-in resource that a person means with a kind, a singular or a short name.
+func BuiltinMeant(word string) (Builtin, bool) {
 	for _, b := range builtins {
 		if strings.EqualFold(word, b.kind) || strings.EqualFold(word, b.plural) {
 			return b, true
@@ -124,5 +134,12 @@ func builtinMeant(word string) (builtin, bool) {
 			}
 		}
 	}
-	return builtin{}, false
+	return Builtin{}, false
+}
+
+// isBuiltinGroup reports whether kube-apiserver serves the group itself: those without a dot, and those of the project
+// that are not add-ons.
+func isBuiltinGroup(group string) bool {
+	return !strings.Contains(group, ".") ||
+		strings.HasSuffix(group, ".k8s.io") && !strings.HasSuffix(group, "metrics.k8s.io")
 }

@@ -1,10 +1,11 @@
-package k8swatchlistreceiver
+package catalog
 
 import (
 	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/testobjects"
 )
@@ -14,11 +15,11 @@ import (
 func TestTestObjectsAreOfEveryBuiltin(t *testing.T) {
 	have := map[string]string{}
 	for _, o := range testobjects.All(t) {
-		have[builtin{plural: o.Resource, group: o.Group}.name()] = o.Kind
+		have[schema.GroupResource{Group: o.Group, Resource: o.Resource}.String()] = o.Kind
 	}
 	for _, b := range builtins {
 		if !slices.Contains([]string{"apiextensions.k8s.io", "apiregistration.k8s.io"}, b.group) {
-			assert.Equal(t, b.kind, have[b.name()], b.name())
+			assert.Equal(t, b.kind, have[b.Name()], b.Name())
 		}
 	}
 }

@@ -1,0 +1,80 @@
+package catalog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/kubeclient"
+)
+
+const (
+	// shareDiscovery is for how long the readers that are answered 404 at the same time share one discovery: they
+	// may be hundreds, and each discovery takes requests that resuming streams need.
+	shareDiscovery = 5 * time.Second
+	// absenceProof is how long apart two discoveries have to be that both lack a resource before its objects are
+	// reported deleted. An API server that has just started may list fewer groups than it serves.
+	absenceProof = 30 * time.Second
+)
+
+// directory asks the server what it serves, once for all who want to know at the same time.
+type directory struct {
+	server Server
+	turn   chan struct{} // holds a token while nobody uses what follows
+
+	at      time.Time // of the last answer
+	served  *kubeclient.Served
+	err     error
+	missing map[schema.GroupResource]time.Time // since when valid answers have lacked a resource that is read
+}
+
+func newDirectory(server Server) *directory {
+	d := &directory{server: server, turn: make(chan struct{}, 1), missing: make(map[schema.GroupResource]time.Time)}
+	d.turn <- struct{}{}
+	return d
+}
+
+// ask returns what the server serves, from an answer that is not older than maxAge.
+func (d *directory) ask(ctx context.Context, maxAge time.Duration) (*kubeclient.Served, error) {
+	select {
+	case <-d.turn:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	defer func() { d.turn <- struct{}{} }()
+	if !d.at.IsZero() && time.Since(d.at) < maxAge {
+		return d.served, d.err
+	}
+	served, err := d.server.Discover(ctx)
+	if ctx.Err() != nil {
+		return nil, ctx.Err() // the answer of nobody
+	}
+	d.at, d.served, d.err = time.Now(), served, err
+	if err == nil {
+		for resource := range d.missing {
+			if _, err := served.Lookup(resource.Group, true, resource.Resource, ""); !errors.Is(err, kubeclient.ErrNotServed) {
+				delete(d.missing, resource)
+			}
+		}
+	}
+	return served, err
+}
+
+// proveAbsence is called when the last answer lacked a resource. It returns nil if an answer that came long enough
+// before lacked it too, and since then none had it.
+func (d *directory) proveAbsence(resource schema.GroupResource) error {
+	<-d.turn
+	defer func() { d.turn <- struct{}{} }()
+	since, ok := d.missing[resource]
+	if !ok {
+		d.missing[resource] = d.at
+		since = d.at
+	}
+	if d.at.Sub(since) >= absenceProof {
+		return nil
+	}
+	return fmt.Errorf("discovery lacks %s: its objects are reported deleted if that is still so %s later", resource, absenceProof)
+}

@@ -1,0 +1,77 @@
+package catalog
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/scope"
+)
+
+// Overlaps finds entries that would read the same objects, each of which would then be emitted twice.
+// Two selectors that differ are taken for disjoint, since whether they are is up to the objects.
+func Overlaps(specs []Spec) []error {
+	var errs []error
+	for i, b := range specs {
+		for _, a := range specs[:i] {
+			why := overlap(a, b)
+			if why == "" || !namespacesOverlap(a.Namespaces, b.Namespaces) || !selectorsOverlap(a, b) {
+				continue
+			}
+			errs = append(errs, fmt.Errorf("%s: %s %s", b.Key, why, remedy(a, b)))
+			break
+		}
+	}
+	return errs
+}
+
+// overlap says why two specs name the same resource, or "". Versions do not matter: every version of a
+// group serves the same objects.
+func overlap(a, b Spec) string {
+	switch {
+	case a.Name() == b.Name():
+		return fmt.Sprintf("%s is read by %s already", b.Name(), a.Key)
+	case scope.IsEvents(a.GroupResource) && scope.IsEvents(b.GroupResource):
+		return fmt.Sprintf("%s and the %s of %s are the same objects", b.Name(), a.Name(), a.Key)
+	case a.Resource == b.Resource && sameIfUnknown(a, b):
+		return fmt.Sprintf("%s may be the %s of %s", b.Name(), a.Name(), a.Key)
+	default:
+		return ""
+	}
+}
+
+// sameIfUnknown reports whether a bare plural name may turn out to be in the other's group.
+func sameIfUnknown(a, b Spec) bool {
+	if a.GroupKnown == b.GroupKnown {
+		return !a.GroupKnown
+	}
+	bare, known := a, b
+	if a.GroupKnown {
+		bare, known = b, a
+	}
+	builtin, ok := BuiltinNamed(bare.Resource, "", false)
+	return !ok || builtin.group == known.Group
+}
+
+func namespacesOverlap(a, b []string) bool {
+	if len(a) == 0 || len(b) == 0 {
+		return true
+	}
+	return slices.ContainsFunc(a, func(namespace string) bool { return slices.Contains(b, namespace) })
+}
+
+func selectorsOverlap(a, b Spec) bool {
+	same := func(x, y string) bool { return x == y || x == "" || y == "" }
+	return same(scope.CanonicalLabels(a.LabelSelector), scope.CanonicalLabels(b.LabelSelector)) &&
+		same(scope.CanonicalFields(a.FieldSelector), scope.CanonicalFields(b.FieldSelector))
+}
+
+func remedy(a, b Spec) string {
+	switch {
+	case a.Name() != b.Name() && a.Resource == "events":
+		return "(keep one of them)"
+	case a.Name() != b.Name():
+		return fmt.Sprintf("(write its group too: %s.<group>)", b.Resource)
+	default:
+		return "(put the namespaces and selectors into one entry, or make them disjoint)"
+	}
+}

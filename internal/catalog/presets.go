@@ -1,0 +1,103 @@
+package catalog
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/scope"
+)
+
+// Spec is one resource that the configuration asks for, after presets are expanded. Whether a server serves it, and in
+// which version, is found out at runtime.
+type Spec struct {
+	// GroupResource is the plural name and the API group, "" for the core group. The group means something only if
+	// GroupKnown.
+	schema.GroupResource
+	// GroupKnown is false for a bare plural ("pods"), which leaves the group to discovery.
+	GroupKnown bool
+
+	Version string // "" takes the version that the server prefers
+
+	Namespaces    []string // sorted; none reads all namespaces
+	LabelSelector string
+	FieldSelector string
+
+	// Key names the place in the configuration, for messages: "resources[2]", or "resources[2] (rbac)"
+	// of a preset.
+	Key string
+}
+
+// Name is the resource as the configuration names it.
+func (s Spec) Name() string { return s.GroupResource.String() }
+
+// key is the place in the configuration without the preset's name.
+func (s Spec) key() string {
+	key, _, _ := strings.Cut(s.Key, " ")
+	return key
+}
+
+// withoutDiscovery returns the resource and its API where both are certain without asking a server.
+func (s Spec) withoutDiscovery() (schema.GroupResource, scope.API, bool) {
+	b, ok := BuiltinNamed(s.Resource, s.Group, s.GroupKnown)
+	switch {
+	case ok && (b.version != "" || s.Version != ""):
+		api := scope.API{Version: b.version, Kind: b.kind, Namespaced: !b.clusterScoped}
+		if s.Version != "" {
+			api.Version = s.Version
+		}
+		return b.resource(), api, true
+	case s.GroupKnown && s.Version != "":
+		// Objects carry their kind. Whether they have namespaces matters to requests for one namespace only.
+		return s.GroupResource, scope.API{Version: s.Version, Namespaced: len(s.Namespaces) > 0}, true
+	}
+	return schema.GroupResource{}, scope.API{}, false
+}
+
+const rbacGroup = "rbac.authorization.k8s.io"
+
+// presets are names that stand for one or more resources whose group is known.
+var presets = map[string][]schema.GroupResource{
+	"nodes":             {{Resource: "nodes"}},
+	"pods":              {{Resource: "pods"}},
+	"namespaces":        {{Resource: "namespaces"}},
+	"persistentvolumes": {{Resource: "persistentvolumes"}},
+	"services":          {{Resource: "services"}},
+	"deployments":       {{Group: "apps", Resource: "deployments"}},
+	"ingresses":         {{Group: "networking.k8s.io", Resource: "ingresses"}},
+	"endpoints":         {{Resource: "endpoints"}, {Group: "discovery.k8s.io", Resource: "endpointslices"}},
+	"rbac": {
+		{Group: rbacGroup, Resource: "roles"}, {Group: rbacGroup, Resource: "rolebindings"},
+		{Group: rbacGroup, Resource: "clusterroles"}, {Group: rbacGroup, Resource: "clusterrolebindings"},
+	},
+}
+
+// PresetNames are the names of all presets.
+func PresetNames() []string { return slices.Sorted(maps.Keys(presets)) }
+
+// Preset returns the resources that a preset names, or nil if there is no such preset.
+func Preset(name string) []schema.GroupResource { return presets[name] }
+
+// Expand returns the specs of one entry of the configuration's list of resources, which stands at index there. The
+// entry's name is a preset, a plural name, or a plural name and an API group; s holds the rest of the entry.
+func Expand(index int, name string, s Spec) []Spec {
+	s.Namespaces = slices.Compact(slices.Sorted(slices.Values(s.Namespaces)))
+	s.Key = fmt.Sprintf("resources[%d]", index)
+	preset := presets[name]
+	if preset == nil {
+		s.Resource, s.Group, s.GroupKnown = strings.Cut(name, ".")
+		return []Spec{s}
+	}
+	if name != preset[0].Resource || len(preset) > 1 {
+		s.Key += fmt.Sprintf(" (%s)", name)
+	}
+	specs := make([]Spec, 0, len(preset))
+	for _, resource := range preset {
+		s.GroupResource, s.GroupKnown = resource, true
+		specs = append(specs, s)
+	}
+	return specs
+}

@@ -1,0 +1,135 @@
+// Package scope names what is read from an API server, in one form for requests, records, storage, status,
+// metrics and logs.
+package scope
+
+import (
+	"slices"
+	"strings"
+
+	"go.uber.org/zap"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/selection"
+)
+
+// Scope is what one reader covers. It holds only what changes which objects are read, so that two spellings of
+// a selector or two versions of an API are the same scope, and it is comparable, so that it can be a map's key.
+// Make one with [New].
+type Scope struct {
+	schema.GroupResource
+
+	Namespace     string // "" covers all namespaces, and cluster-scoped resources
+	LabelSelector string // in canonical form
+	FieldSelector string // in canonical form
+}
+
+// New returns the scope of a resource with selectors in any spelling. A selector that cannot be parsed stays as it
+// is: the API server will refuse it.
+func New(resource schema.GroupResource, namespace, labelSelector, fieldSelector string) Scope {
+	return Scope{
+		GroupResource: resource,
+		Namespace:     namespace,
+		LabelSelector: CanonicalLabels(labelSelector),
+		FieldSelector: CanonicalFields(fieldSelector),
+	}
+}
+
+// Key is the scope as text that is the same in every process, and different for every other scope.
+func (s Scope) Key() string {
+	return strings.Join([]string{s.Group, s.Resource, s.Namespace, s.LabelSelector, s.FieldSelector}, "\x00")
+}
+
+// String names the scope for people: "deployments.apps in namespace shop (team=web)".
+func (s Scope) String() string {
+	name := s.GroupResource.String()
+	if s.Namespace != "" {
+		name += " in namespace " + s.Namespace
+	}
+	if s.Selective() {
+		selectors := slices.DeleteFunc([]string{s.LabelSelector, s.FieldSelector}, func(s string) bool { return s == "" })
+		name += " (" + strings.Join(selectors, "; ") + ")"
+	}
+	return name
+}
+
+// Selective reports whether selectors limit the objects.
+func (s Scope) Selective() bool { return s.LabelSelector != "" || s.FieldSelector != "" }
+
+// LogFields are the fields by which log entries name the scope.
+func (s Scope) LogFields() []zap.Field {
+	fields := []zap.Field{zap.String("group", s.Group), zap.String("resource", s.Resource)}
+	for _, optional := range [...]struct{ key, value string }{
+		{"namespace", s.Namespace}, {"label_selector", s.LabelSelector}, {"field_selector", s.FieldSelector},
+	} {
+		if optional.value != "" {
+			fields = append(fields, zap.String(optional.key, optional.value))
+		}
+	}
+	return fields
+}
+
+// IsEvents reports whether the objects of a resource are Kubernetes Events. Two groups serve the same ones.
+func IsEvents(resource schema.GroupResource) bool {
+	return resource.Resource == "events" && (resource.Group == "" || resource.Group == "events.k8s.io")
+}
+
+// API is how a server serves the resource of a scope. Unlike the scope it may change while the resource is read.
+type API struct {
+	Version    string
+	Kind       string
+	Namespaced bool
+}
+
+// APIVersion is the apiVersion that objects of the group carry.
+func (a API) APIVersion(group string) string {
+	return schema.GroupVersion{Group: group, Version: a.Version}.String()
+}
+
+// CanonicalLabels returns the one form of all label selectors that select the same by the same requirements. A
+// selector that cannot be parsed is returned as it is.
+func CanonicalLabels(selector string) string {
+	parsed, err := labels.Parse(selector)
+	if err != nil {
+		return selector
+	}
+	requirements, _ := parsed.Requirements()
+	texts := make([]string, 0, len(requirements))
+	for _, r := range requirements {
+		operator := r.Operator()
+		switch {
+		case operator == selection.DoubleEquals, operator == selection.In && r.Values().Len() == 1:
+			operator = selection.Equals
+		case operator == selection.NotIn && r.Values().Len() == 1:
+			operator = selection.NotEquals
+		}
+		canonical, err := labels.NewRequirement(r.Key(), operator, r.Values().List()) // sorted
+		if err != nil {
+			return selector
+		}
+		texts = append(texts, canonical.String())
+	}
+	return joinSorted(texts)
+}
+
+// CanonicalFields does the same for field selectors.
+func CanonicalFields(selector string) string {
+	parsed, err := fields.ParseSelector(selector)
+	if err != nil {
+		return selector
+	}
+	var texts []string
+	for _, r := range parsed.Requirements() {
+		operator := "="
+		if r.Operator == selection.NotEquals {
+			operator = "!="
+		}
+		texts = append(texts, r.Field+operator+fields.EscapeValue(r.Value))
+	}
+	return joinSorted(texts)
+}
+
+func joinSorted(requirements []string) string {
+	slices.Sort(requirements)
+	return strings.Join(slices.Compact(requirements), ",")
+}

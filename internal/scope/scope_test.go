@@ -1,0 +1,58 @@
+package scope
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+var deployments = schema.GroupResource{Group: "apps", Resource: "deployments"}
+
+func TestSpellingsOfASelectorAreOneScope(t *testing.T) {
+	same := func(want string, spellings ...string) {
+		t.Helper()
+		for _, spelling := range spellings {
+			assert.Equal(t, want, CanonicalLabels(spelling), "%q", spelling)
+		}
+	}
+	same("", "", " ")
+	same("team=x", "team=x", "team==x", " team = x ", "team in (x)", "team=x,team in (x)")
+	same("team!=x", "team!=x", "team notin (x)", "team notin (x , x)")
+	same("a=1,team in (x,y)", "team in (y, x),a=1", "a in (1),team in (x,y)")
+	same("!gone,there", "there,!gone", "! gone , there")
+	same("not a selector (", "not a selector (")
+
+	assert.Equal(t, "metadata.name!=x,status.phase=Running", CanonicalFields("status.phase==Running,metadata.name!=x"))
+	assert.Equal(t, "spec.nodeName=", CanonicalFields("spec.nodeName="))
+	assert.Equal(t, `a=x\,y`, CanonicalFields(`a=x\,y`))
+	assert.Equal(t, "no selector", CanonicalFields("no selector"))
+
+	assert.Equal(t, New(deployments, "shop", "team in (x)", "a==b"), New(deployments, "shop", "team=x", "a=b"))
+}
+
+func TestEveryPartMakesAnotherScope(t *testing.T) {
+	scopes := []Scope{
+		New(deployments, "", "", ""),
+		New(schema.GroupResource{Resource: "deployments"}, "", "", ""),
+		New(schema.GroupResource{Group: "apps", Resource: "replicasets"}, "", "", ""),
+		New(deployments, "shop", "", ""),
+		New(deployments, "", "a=b", ""),
+		New(deployments, "", "", "a=b"),
+	}
+	keys, names := map[string]bool{}, map[string]bool{}
+	for _, s := range scopes {
+		keys[s.Key()] = true
+		names[s.String()] = true
+	}
+	assert.Len(t, keys, len(scopes))
+	assert.Len(t, names, len(scopes)-1, "label and field selectors look alike to people")
+	assert.Equal(t, "deployments.apps in namespace shop (team=x; a=b)", New(deployments, "shop", "team=x", "a=b").String())
+}
+
+func TestBothGroupsOfEvents(t *testing.T) {
+	assert.True(t, IsEvents(schema.GroupResource{Resource: "events"}))
+	assert.True(t, IsEvents(schema.GroupResource{Group: "events.k8s.io", Resource: "events"}))
+	assert.False(t, IsEvents(schema.GroupResource{Group: "example.com", Resource: "events"}))
+	assert.False(t, IsEvents(schema.GroupResource{Resource: "pods"}))
+}

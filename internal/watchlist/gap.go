@@ -1,0 +1,132 @@
+package watchlist
+
+import (
+	"context"
+	"time"
+)
+
+// lostHistory is a stretch of history that has to be made up for by comparing a snapshot with the
+// inventory. It stays until a snapshot is complete, over as many tries as that takes.
+type lostHistory struct {
+	reason string
+	doubt  Doubt
+	from   version
+	since  time.Time
+	noted  bool // a Suspected change was emitted
+	ask    bool // the server may have the history after all: a watch will tell
+
+	added, modified, deleted int
+}
+
+// Doubt is how sure it is that history was lost, and so when a gap is emitted.
+type Doubt uint8
+
+const (
+	// checked: nothing speaks for a loss, but it has to be looked at. Only differences make a gap.
+	checked Doubt = iota
+	// suspected: the stream ended in a way that may have lost something. Unless the server has not come further
+	// since, an object may have come and gone, which no snapshot shows.
+	suspected
+	// certain: the server no longer has the history, or sent what could not be read.
+	certain
+)
+
+// loseHistory makes the next thing that is read a snapshot. What was lost before stays lost.
+func (r *Reader) loseHistory(reason string, how Doubt) {
+	if r.position.none() {
+		return // nothing has been read, so nothing can be lost
+	}
+	if r.lost == nil {
+		r.lost = &lostHistory{reason: reason, from: r.position.rv, since: r.lastKnown}
+	}
+	if r.lost.ask && reason == reasonExpired { // it has not, and what an earlier process emitted came without a gap
+		r.lost.noted = false
+		r.lost.added, r.lost.modified, r.lost.deleted = 0, 0, 0
+	}
+	r.lost.ask = false
+	if how > r.lost.doubt {
+		r.lost.reason, r.lost.doubt, r.lost.noted = reason, how, false
+	}
+	r.noteLoss()
+}
+
+// resetHistory notes that the server's versions are those of another history: from now on only equality means
+// something, and everything has to be compared.
+func (r *Reader) resetHistory(cause error) {
+	r.server.behindSince = time.Time{}
+	r.server.historyReset = true
+	r.loseHistory(reasonHistoryReset, certain)
+	if r.lost != nil && r.lost.reason != reasonHistoryReset {
+		r.lost.reason, r.lost.noted = reasonHistoryReset, false
+		r.noteLoss()
+	}
+	r.Logger.Warn("server's history was set back, comparing everything with a fresh snapshot", r.fields(cause)...)
+}
+
+const (
+	reasonHistoryReset = "history_reset"
+	reasonExpired      = "expired"
+)
+
+func (l *lostHistory) suspicion() Change {
+	return Change{Type: Suspected, Doubt: l.doubt, Gap: &GapInfo{
+		Reason: l.reason, FromRV: l.from.String(), From: l.since,
+		Added: l.added, Modified: l.modified, Deleted: l.deleted,
+	}}
+}
+
+// noteLoss lets whoever keeps checkpoints know of the suspicion at once, if there is room.
+func (r *Reader) noteLoss() {
+	if r.Restore != nil && !r.lost.noted {
+		r.lost.noted = r.offer(r.lost.suspicion())
+	}
+}
+
+// note lets whoever keeps checkpoints know of the suspicion before anything that it leads to is emitted. A restart then
+// goes on with it.
+func (l *lostHistory) note(ctx context.Context, r *Reader) error {
+	if l == nil || l.noted || r.Restore == nil {
+		return nil
+	}
+	err := r.emit(ctx, l.suspicion(), snapshotEmitTimeout)
+	l.noted = err == nil
+	return err
+}
+
+// restoreLoss goes on with a suspicion of an earlier process.
+func (r *Reader) restoreLoss(s *Suspicion) {
+	r.lost = &lostHistory{
+		reason: s.Gap.Reason, doubt: s.Doubt, from: parseVersion(s.Gap.FromRV), since: s.Gap.From, noted: true,
+		added: s.Gap.Added, modified: s.Gap.Modified, deleted: s.Gap.Deleted,
+	}
+	r.server.historyReset = s.Gap.Reason == reasonHistoryReset
+	r.lost.ask = s.Gap.Reason == reasonExpired
+}
+
+func (l *lostHistory) count(t Type) {
+	switch t {
+	case Added:
+		l.added++
+	case Modified:
+		l.modified++
+	case Deleted:
+		l.deleted++
+	}
+}
+
+func (l *lostHistory) differences() int { return l.added + l.modified + l.deleted }
+
+// isGap reports whether something could not be seen, as a snapshot at that version shows.
+func (l *lostHistory) isGap(until version) bool {
+	return l.differences() > 0 || l.doubt == certain || l.doubt == suspected && until != l.from
+}
+
+// gap is the one record that says what could not be seen.
+func (l *lostHistory) gap(r *Reader, until version) Change {
+	return Change{Type: Gap, Origin: Recovered, Verifies: true, Gap: &GapInfo{
+		Reason: l.reason,
+		FromRV: l.from.String(), ToRV: until.String(),
+		From: l.since, To: r.Now(),
+		Added: l.added, Modified: l.modified, Deleted: l.deleted,
+	}}
+}

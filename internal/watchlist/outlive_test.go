@@ -1,0 +1,126 @@
+package watchlist
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/zap"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/redact"
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/scope"
+)
+
+// openEmitter takes everything and keeps nothing.
+type openEmitter struct{}
+
+func (openEmitter) Offer(Change) bool                 { return true }
+func (openEmitter) WaitForRoom(context.Context) error { return nil }
+
+func bareReader() *Reader {
+	return NewReader(Options{
+		Scope:   scope.Scope{GroupResource: schema.GroupResource{Group: "example.com", Resource: "odds"}},
+		API:     scope.API{Version: "v1", Kind: "Odd", Namespaced: true},
+		Plan:    redact.NewPlan("example.com", "odds"),
+		Emitter: openEmitter{}, SnapshotSlots: make(chan struct{}, 1), Logger: zap.NewNop(),
+		Now: time.Now,
+	})
+}
+
+// oddFrame is a watch event of a megabyte whose UID and version are neither a UUID nor a number.
+func oddFrame(kind string, n int) []byte {
+	return fmt.Appendf(nil, `{"type":%q,"object":{"kind":"Odd","apiVersion":"example.com/v1","metadata":{"name":"object-%d","namespace":"ns","uid":"odd-%d","resourceVersion":"v-%d"},"spec":%q}}`,
+		kind, n, n, n, strings.Repeat("x", 1<<20))
+}
+
+// What outlives a frame does not keep it in memory.
+func TestNothingKeepsAFrameInMemory(t *testing.T) {
+	const objects = 40
+	ignore := func(Key, version) {}
+	relistOf := func(r *Reader, metadataOnly bool) (*follower, *relist) {
+		l := &relist{stream: &stream{}, metadataOnly: metadataOnly, pending: map[Key]redact.Object{}, deleted: map[Key]version{}}
+		return &follower{Reader: r, successor: &successor{stream: l.stream, relist: l}}, l
+	}
+	for name, place := range map[string]func(t *testing.T, r *Reader) any{
+		"inventory, position and end of the stream": func(t *testing.T, r *Reader) any {
+			s := &stream{}
+			for n := range objects {
+				require.NoError(t, r.liveFrame(t.Context(), s, oddFrame("ADDED", n), ignore))
+			}
+			assert.Equal(t, objects, r.inventory.len())
+			return s
+		},
+		"versions of an object that changes": func(t *testing.T, r *Reader) any {
+			kept := make([]*Reader, objects)
+			for n := range kept {
+				kept[n] = bareReader()
+				require.NoError(t, kept[n].liveFrame(t.Context(), &stream{}, oddFrame("ADDED", n), ignore))
+			}
+			return kept
+		},
+		"deletions ahead of the position": func(t *testing.T, r *Reader) any {
+			for n := range objects {
+				f, err := parseFrame(oddFrame("DELETED", n))
+				require.NoError(t, err)
+				require.NoError(t, r.snapshotDeletion(t.Context(), &snapshotPass{}, f))
+			}
+			assert.Len(t, r.deletedAhead, objects)
+			return nil
+		},
+		"deletions during a relist": func(t *testing.T, r *Reader) any {
+			f, l := relistOf(r, true)
+			for n := range objects {
+				require.NoError(t, r.liveFrame(t.Context(), &stream{}, oddFrame("DELETED", n), f.deletedLive))
+			}
+			assert.Len(t, l.deleted, objects)
+			return f
+		},
+		"objects of a relist beyond the bound": func(t *testing.T, r *Reader) any {
+			f, l := relistOf(r, false)
+			l.pendingBytes = maxPendingBytes
+			for n := range objects {
+				require.NoError(t, f.relistFrame(t.Context(), l, oddFrame("ADDED", n)))
+			}
+			return f
+		},
+		"metadata of a relist": func(t *testing.T, r *Reader) any {
+			f, l := relistOf(r, true)
+			for n := range objects {
+				require.NoError(t, f.relistFrame(t.Context(), l, oddFrame("ADDED", n)))
+			}
+			return f
+		},
+		"frames that cannot be decoded": func(t *testing.T, r *Reader) any {
+			var errs []error
+			for n := range objects {
+				errs = append(errs, r.liveFrame(t.Context(), &stream{}, oddFrame("ODD"+strings.Repeat("x", 10), n), ignore))
+			}
+			return errs
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := bareReader()
+			before := heapBytes()
+			kept := place(t, r)
+			grown := heapBytes() - before
+			runtime.KeepAlive(kept)
+			runtime.KeepAlive(r)
+			assert.Less(t, grown, int64(4<<20), "bytes that %d objects of 1 MiB leave behind", objects)
+			t.Logf("%d bytes", grown)
+		})
+	}
+}
+
+func heapBytes() int64 {
+	runtime.GC()
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
+}
