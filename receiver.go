@@ -16,6 +16,7 @@ import (
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/kubeclient"
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/metadata"
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/record"
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/redact"
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/watchlist"
 )
 
@@ -31,12 +32,13 @@ type watchlistReceiver struct {
 	next      consumer.Logs
 	telemetry *telemetry
 
-	client   *kubeclient.Client
-	records  *record.Builder
-	keeper   *checkpoint.Keeper // nil without storage
-	delivery *delivery.Delivery[watchlist.Change]
-	health   *health
-	session  *session
+	client    *kubeclient.Client
+	redaction *redact.Policy
+	records   *record.Builder
+	keeper    *checkpoint.Keeper // nil without storage
+	delivery  *delivery.Delivery[watchlist.Change]
+	health    *health
+	session   *session
 }
 
 func newReceiver(cfg *Config, set receiver.Settings, next consumer.Logs) (receiver.Logs, error) {
@@ -64,7 +66,7 @@ func newReceiver(cfg *Config, set receiver.Settings, next consumer.Logs) (receiv
 
 // Start fails only for what can never work, such as a kubeconfig that is not there. An API server that does
 // not answer, a resource that is not served and rights that are missing are waited for.
-func (r *watchlistReceiver) Start(_ context.Context, host component.Host) error {
+func (r *watchlistReceiver) Start(ctx context.Context, host component.Host) error {
 	restConfig, err := kubeclient.RESTConfig(r.cfg.clientOptions(r.set.BuildInfo.Version))
 	if err != nil {
 		return err
@@ -74,8 +76,11 @@ func (r *watchlistReceiver) Start(_ context.Context, host component.Host) error 
 		return err
 	}
 	r.health = newHealth(host)
+	var isPerProcess bool
+	r.redaction, isPerProcess = r.newRedaction(ctx, host)
 	r.records = record.NewBuilder(record.Options{
 		ClusterName:  r.cfg.ClusterName,
+		ProcessKey:   isPerProcess,
 		Body:         recordBody(r.cfg.Body),
 		ScopeName:    metadata.ScopeName,
 		ScopeVersion: r.set.BuildInfo.Version,

@@ -49,10 +49,13 @@ const (
 	keySnapshotObjects         = "k8s.snapshot.objects"
 
 	keyBodyError = "k8s.body.error"
+
+	keyRedactionFailed = "k8s.redaction.failed"
+	keyRedactionKey    = "k8s.redaction.key" // of the resource
 )
 
 // attributesAtMost is how many attributes the record of an object can have.
-const attributesAtMost = 20
+const attributesAtMost = 21
 
 func putChange(m pcommon.Map, c *watchlist.Change) {
 	m.PutStr(keyChangeType, typeName(c.Type))
