@@ -18,6 +18,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/redact"
 )
 
 const (
@@ -91,7 +93,7 @@ func describeAnswer(res *http.Response, content []byte) string {
 	return answer
 }
 
-// clean makes text fit for one line of a log.
+// clean makes text fit for one line of a log: printable, redacted and cut.
 func clean(text string) string {
 	text = strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) {
@@ -99,7 +101,7 @@ func clean(text string) string {
 		}
 		return r
 	}, strings.ToValidUTF8(text, ""))
-	text = strings.Join(strings.Fields(text), " ")
+	text = redact.Text(strings.Join(strings.Fields(text), " "))
 	if runes := []rune(text); len(runes) > maxErrorMessage {
 		text = string(runes[:maxErrorMessage]) + "…"
 	}
