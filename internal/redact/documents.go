@@ -21,8 +21,10 @@ func (w *walk) inspect(i, end int, mode textMode, content jsonscan.Content) bool
 	if len(text) == 0 {
 		return false
 	}
-	if masked, decided := w.document(i, end, text, mode); decided {
-		return masked
+	if len(text) >= minBase64 || text[0] <= ' ' || text[0] == '{' || text[0] == '[' {
+		if masked, decided := w.document(i, end, text, mode); decided {
+			return masked
+		}
 	}
 	t := &w.scanner
 	t.mode, t.found = mode, t.found[:0]

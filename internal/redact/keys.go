@@ -82,11 +82,11 @@ const maxKey = 128
 
 // keyTable classifies keys. Use newKeyTable.
 type keyTable struct {
-	// One bit for each ending of three letters, by its hash, that keys with a class have. Nearly all keys without one
-	// are told by it.
-	endings [1 << endingBits / 64]uint64
-	any     bool // every ending may have a class
-	extra   []keyPattern
+	// One bit for each ending of four letters, by its hash, that keys with a class have, and for each of three letters of
+	// those whose last word has no more. Nearly all keys without a class have neither.
+	endings, short [1 << endingBits / 64]uint64
+	any            bool // every ending may have a class
+	extra          []keyPattern
 }
 
 // keyPattern is an entry of mask_keys: the last words of a key, or a pattern for all of it.
@@ -117,7 +117,12 @@ func newKeyTable(maskKeys []string) *keyTable {
 	t := &keyTable{}
 	add := func(word string) {
 		n := len(word)
-		h := endingHash(word[n-3], word[n-2], word[n-1])
+		if n == 3 {
+			h := endingHash(word[0], word[1], word[2])
+			t.short[h/64] |= 1 << (h % 64)
+			return
+		}
+		h := longEndingHash(word[n-4], word[n-3], word[n-2], word[n-1])
 		t.endings[h/64] |= 1 << (h % 64)
 	}
 	for w := range sensitiveWords {
@@ -133,6 +138,10 @@ func newKeyTable(maskKeys []string) *keyTable {
 	}
 	add("proxymetadata")
 	add("original-pod")
+	add("envVar")
+	add("envVars")
+	add("headers")
+	add("headermodifier")
 	add("valuefrom")
 	for _, entry := range maskKeys {
 		lower := strings.ToLower(entry)
@@ -162,16 +171,25 @@ func endingHash(a, b, c byte) uint32 {
 	return (uint32(a) | uint32(b)<<8 | uint32(c)<<16 | 0x202020) * 0x9e3779b1 >> (32 - endingBits)
 }
 
-// mayHaveClass reports whether a key that ends in these bytes may have a class. It is false for most keys.
-func (t *keyTable) mayHaveClass(a, b, c byte) bool {
-	h := endingHash(a, b, c)
-	return t.endings[h/64]>>(h%64)&1 != 0 || !isLetter(c) || t.any
+func longEndingHash(a, b, c, d byte) uint32 {
+	return (uint32(a) | uint32(b)<<8 | uint32(c)<<16 | uint32(d)<<24 | 0x20202020) * 0x9e3779b1 >> (32 - endingBits)
 }
 
-func (t *keyTable) mayBeClassified(key []byte) bool {
+// mayHaveClass reports whether a key of three bytes or more may have a class. It is false for most keys.
+func (t *keyTable) mayHaveClass(key []byte) bool {
 	n := len(key)
-	return n >= 3 && t.mayHaveClass(key[n-3], key[n-2], key[n-1])
+	h := endingHash(key[n-3], key[n-2], key[n-1])
+	if t.short[h/64]>>(h%64)&1 != 0 || !isLetter(key[n-1]) || t.any {
+		return true
+	}
+	if n == 3 {
+		return false
+	}
+	h = longEndingHash(key[n-4], key[n-3], key[n-2], key[n-1])
+	return t.endings[h/64]>>(h%64)&1 != 0
 }
+
+func (t *keyTable) mayBeClassified(key []byte) bool { return len(key) >= 3 && t.mayHaveClass(key) }
 
 // classify returns the class of a key.
 func (t *keyTable) classify(key []byte) class {
@@ -179,7 +197,7 @@ func (t *keyTable) classify(key []byte) class {
 		return plainKey
 	}
 	var buf [maxKey]byte
-	last, _ := lastWord(key, len(key), &buf)
+	last, start := lastWord(key, len(key), &buf)
 	switch c := structuralWords[string(last)]; c {
 	case labelsKey:
 		if string(last) != "expressions" || endsFold(key, "matchexpressions") {
@@ -209,17 +227,15 @@ func (t *keyTable) classify(key []byte) class {
 		if endsFold(key, "headers") || endsFold(key, "headermodifier") {
 			return headersKey
 		}
-	case plainKey:
-		switch { // glued, or with other separators
-		case endsFold(key, "headers"), endsFold(key, "headermodifier"):
+	case plainKey: // unless words are glued
+		if len(last) > len("headers") && (endsFold(key, "headers") || endsFold(key, "headermodifier")) {
 			return headersKey
-		case isLastApplied(key):
+		}
+		if len(last) > len("last") && (bytes.Contains(last, []byte("last")) || bytes.Contains(last, []byte("previous"))) && isLastApplied(key) {
 			return lastAppliedKey
-		case isEnvironment(key):
-			return environmentKey
 		}
 	}
-	if t.isSensitive(key) {
+	if t.isSensitiveByWords(key, last, start) {
 		return sensitiveKey
 	}
 	return plainKey
@@ -227,27 +243,29 @@ func (t *keyTable) classify(key []byte) class {
 
 // isSensitive reports whether the value under this key is a secret.
 func (t *keyTable) isSensitive(key []byte) bool {
-	if len(key) > maxKey {
-		key = key[len(key)-maxKey:]
-	}
 	if !t.mayBeClassified(key) {
 		return false
 	}
+	var buf [maxKey]byte
+	last, start := lastWord(key, len(key), &buf)
+	return t.isSensitiveByWords(key, last, start)
+}
+
+// isSensitiveByWords is isSensitive for a key whose last word starts at start.
+func (t *keyTable) isSensitiveByWords(key, last []byte, start int) bool {
 	for _, p := range t.extra {
 		if p.matches(key) {
 			return true
 		}
 	}
 	var buf, before [maxKey]byte
-	last, start := lastWord(key, len(key), &buf)
 	for len(last) > 0 && isDigits(last) { // PASSWORD_2
 		last, start = lastWord(key, start, &buf)
 	}
-	last = bytes.TrimRight(last, "0123456789") // password1
-	if !isSensitiveWord(last, key, start, &before) {
-		return false
+	for len(last) > 0 && isDigit(last[len(last)-1]) { // password1
+		last = last[:len(last)-1]
 	}
-	return !isInnocent(key, last, start)
+	return isSensitiveWord(last, key, start, &before) && !isInnocent(key, last, start)
 }
 
 func isSensitiveWord(last, key []byte, start int, before *[maxKey]byte) bool {
@@ -268,6 +286,14 @@ func isSensitiveWord(last, key []byte, start int, before *[maxKey]byte) bool {
 			return string(previous) == "secret"
 		}
 		return r.after[string(previous)]
+	}
+	if len(last) < len("passwd") {
+		return false
+	}
+	switch string(last[len(last)-2:]) { // of those below
+	case "rd", "wd", "se", "ey", "en", "et":
+	default:
+		return false
 	}
 	for _, ending := range sensitiveEndings {
 		if bytes.HasSuffix(last, []byte(ending)) {

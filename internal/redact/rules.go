@@ -327,6 +327,7 @@ func (s *ruleSet) headers(r *rule) {
 func (s *ruleSet) annotations(r *rule) {
 	in := s.in.with(
 		member{key: "openshift.io/token-secret.value", rule: whole(drop)}, // the token of a service account
+		member{key: "labels", rule: s.keep}, member{key: "annotations", rule: s.keep},
 	)
 	byClass := *s.in.byClass
 	byClass[lastAppliedKey] = whole(drop)

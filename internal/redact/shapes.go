@@ -39,57 +39,109 @@ type scanner struct {
 }
 
 // Which pairs of bytes may begin a secret: those whose bytes have a bit in common.
-var firstByte, secondByte = func() (first, second [256]uint16) {
-	bit := uint16(1)
-	pair := func(a, b string) {
+var firstByte, secondByte = func() (first, second [256]uint8) {
+	pair := func(bit uint8, a, b string) {
 		for i := range len(a) {
 			first[a[i]] |= bit
 		}
 		for i := range len(b) {
 			second[b[i]] |= bit
 		}
-		bit <<= 1
 	}
 	var any []byte
 	for c := range 256 {
 		any = append(any, byte(c))
 	}
-	const lowerAndDigits = "abcdefghijklmnopqrstuvwxyz0123456789"
-	pair("=", string(any))
-	pair(":", "/ =\"'\\\t")
-	pair("-", "-")
-	pair("$", "a1256y")
-	pair("{", "S")
-	pair("@", "tu")
-	pair(".", lowerAndDigits)
-	pair("ep", "y")            // eyJ, pypi-
-	pair("A", "3KSBCIG")       // AWS, AIza, AGE-SECRET-KEY
-	pair("LS", "TG")           // LTAI, SG.
-	pair("gs", "hlkni")        // ghp_, github_pat_, glpat-, shpat_, sk-, sntrys_
-	pair("hnNx", "vfoapeE")    // hvs., hf_, hooks.slack.com, xoxb-, npm_, negotiate
-	pair("dD", "opaiI")        // dop_v1_, dp.pt., dapi, discord.com, digest
-	pair("bBtT", "eEaAoO")     // bearer, basic, token
-	pair("lyprwaA", "iaukepP") // lin_api_, ya29., pul-, rk_live_, webhook.office.com, api.telegram.org, apikey
+	pair(1<<0, "=", string(any))
+	pair(1<<1, ":", "/ =\"'\\\t")
+	pair(1<<2, "-", "-")
+	pair(1<<3, "$", "a1256y")
+	pair(1<<4, "{", "S")
+	pair(1<<5, "@", "tu")
+	pair(dotPair, ".", "abcdefghijklmnopqrstuvwxyz0123456789")
+	for start := range wordStarts {
+		pair(wordPair, start[:1], start[1:2])
+	}
 	return first, second
 }()
 
-const separators = 1<<0 | 1<<1 // '=' and ':'
-const punctuation = 1<<7 - 1   // pairs that may stand inside a word
+const (
+	dotPair  = 1 << 6
+	wordPair = 1 << 7 // only at the start of a word
+)
+
+// startHashes has a bit for each beginning of three bytes, by its hash, that a word has which may be a secret or come
+// before one. Few other words have one of them.
+var startHashes = func() (t [1 << endingBits / 64]uint64) {
+	for start := range wordStarts {
+		h := endingHash(start[0], start[1], start[2])
+		t[h/64] |= 1 << (h % 64)
+	}
+	return t
+}()
+
+var authSchemes = []string{"bearer", "basic", "token", "digest", "negotiate", "apikey"}
+
+// wordStarts are the beginnings, in all the cases in which they may be written.
+var wordStarts = func() map[string]bool {
+	starts := map[string]bool{"eyJ": true}
+	for _, tokens := range vendorTokens {
+		for _, v := range tokens {
+			starts[v.prefix[:3]] = true
+		}
+	}
+	for _, hook := range secretPaths {
+		starts[hook.host[:3]] = true
+	}
+	for _, s := range authSchemes {
+		for i := range 4 { // the first two letters decide whether it is looked at
+			b := []byte(s[:3])
+			for j := range 2 {
+				if i>>j&1 != 0 {
+					b[j] &^= 0x20
+				}
+			}
+			starts[string(b)] = true
+		}
+	}
+	return starts
+}()
+
+// bootstrapLength is the length of a bootstrap token.
+const bootstrapLength = 23
 
 // scan appends what must be masked in the text to found, in order.
 func (t *scanner) scan(text []byte) {
 	t.text, t.done, t.token = text, 0, span{}
-	for i := 0; i+1 < len(text); i++ {
-		m := firstByte[text[i]] & secondByte[text[i+1]]
+	active := uint8(1<<8 - 1)
+	if len(text) < bootstrapLength {
+		active &^= dotPair
+	}
+	previous := text[0]
+	for i := 1; i < len(text); i++ {
+		c := text[i]
+		m := firstByte[previous] & secondByte[c] & active
+		previous = c
 		if m == 0 {
 			continue
 		}
-		if m&punctuation == 0 && i > 0 && isAlphanumeric(text[i-1]) {
-			continue
+		if m == wordPair {
+			if i > 1 && alphanumeric[text[i-2]] || i+1 >= len(text) {
+				continue
+			}
+			if h := endingHash(text[i-1], c, text[i+1]); startHashes[h/64]>>(h%64)&1 == 0 {
+				continue
+			}
 		}
-		t.look(i)
+		if m == dotPair && (i < 7 || i > 7 && tokenOrDot[text[i-8]] || i+16 > len(text)) {
+			continue // no bootstrap token
+		}
+		t.look(i - 1)
 		if t.done > i {
-			i = t.done - 1
+			if i = t.done; i >= len(text) {
+				return
+			}
+			previous = text[i]
 		}
 	}
 }
@@ -213,7 +265,7 @@ var vendorTokens = func() (t [256][]vendorToken) {
 // tokenLength returns the length of the vendor's token at the start of s, or 0.
 func tokenLength(s []byte) int {
 	for _, v := range vendorTokens[s[0]] {
-		if !hasPrefix(s, v.prefix) {
+		if len(s) < 3 || s[1] != v.prefix[1] || s[2] != v.prefix[2] || !hasPrefix(s, v.prefix) {
 			continue
 		}
 		n := run(s[len(v.prefix):], v.is)
@@ -271,7 +323,7 @@ func (t *scanner) tokenEnd(i int) int {
 func (t *scanner) authorization(i int) {
 	s := t.text[i:]
 	n := 0
-	for _, scheme := range []string{"bearer", "basic", "token", "digest", "negotiate", "apikey"} {
+	for _, scheme := range authSchemes {
 		if startsFold(s, scheme) {
 			n = len(scheme)
 			break
@@ -426,7 +478,7 @@ func run(s []byte, is func(byte) bool) int {
 
 func isSpace(c byte) bool      { return c == ' ' || c == '\t' || c == '\n' || c == '\r' }
 func isToken(c byte) bool      { return alphanumeric[c] || c == '-' || c == '_' }
-func isTokenOrDot(c byte) bool { return isToken(c) || c == '.' }
+func isTokenOrDot(c byte) bool { return tokenOrDot[c] }
 func isBase64(c byte) bool     { return isToken(c) || c == '+' || c == '/' || c == '=' }
 func isCredential(c byte) bool { return isBase64(c) || c == '.' || c == '~' }
 func isVisible(c byte) bool {
@@ -447,3 +499,10 @@ func isWord(s []byte) bool {
 	}
 	return all(s, isLower)
 }
+
+var tokenOrDot = func() (t [256]bool) {
+	for c := range t {
+		t[c] = isToken(byte(c)) || c == '.'
+	}
+	return t
+}()

@@ -24,6 +24,9 @@ func Text(s string) string {
 // all finds what must be masked in a text that is no document as a whole.
 func (t *scanner) all(text []byte) {
 	t.found = t.found[:0]
+	if len(text) < shortestSecret {
+		return
+	}
 	if t.mode != asName && t.mode != asLabel && bytes.IndexByte(text, '\n') >= 0 {
 		t.lines(text)
 	}

@@ -274,7 +274,7 @@ func (w *walk) object(i int, in *interior, depth int) (end int, err error) {
 				r = in.search(slot, data[key+1:keyEnd-1])
 			}
 			if r == nil {
-				if r = in.others; in.harmless != nil || in.byClass != nil && keyEnd-key > 4 && w.plan.keys.mayHaveClass(data[keyEnd-4], data[keyEnd-3], data[keyEnd-2]) {
+				if r = in.others; in.harmless != nil || in.byClass != nil && keyEnd-key > 4 && w.plan.keys.mayHaveClass(data[key+1:keyEnd-1]) {
 					r = w.classRule(in, data[key+1:keyEnd-1])
 				}
 			}
