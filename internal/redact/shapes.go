@@ -38,19 +38,25 @@ type scanner struct {
 	token span // the last run of token characters that was measured
 }
 
-// Which pairs of bytes may begin a secret: those whose bytes have a bit in common.
-var firstByte, secondByte = func() (first, second [256]uint8) {
-	pair := func(bit uint8, a, b string) {
+// pairs says which pairs of bytes may begin a secret: those of which the first has a bit in its second byte that the
+// second has in its lowest byte. The third byte has the bits that the byte after may use as a first: words begin where
+// no letter or digit is before them.
+var pairs = func() (t [256]uint32) {
+	pair := func(bit uint32, a, b string) {
 		for i := range len(a) {
-			first[a[i]] |= bit
+			t[a[i]] |= bit << 8
 		}
 		for i := range len(b) {
-			second[b[i]] |= bit
+			t[b[i]] |= bit
 		}
 	}
 	var any []byte
-	for c := range 256 {
+	for c := range t {
 		any = append(any, byte(c))
+		t[c] = 0xff << 16
+		if alphanumeric[c] {
+			t[c] &^= wordPair << 16
+		}
 	}
 	pair(1<<0, "=", string(any))
 	pair(1<<1, ":", "/ =\"'\\\t")
@@ -62,8 +68,27 @@ var firstByte, secondByte = func() (first, second [256]uint8) {
 	for start := range wordStarts {
 		pair(wordPair, start[:1], start[1:2])
 	}
-	return first, second
+	return t
 }()
+
+// nextPair returns where the next pair ends whose first byte is at text[i-1] or after it, and its bits. It is a loop of
+// its own without calls, since all strings go through it.
+func nextPair(text []byte, i int) (end int, bits uint32) {
+	first := pairs[text[i-1]] >> 8 & 0xff
+	if i > 1 {
+		first &= pairs[text[i-2]] >> 16
+	}
+	allowed := pairs[text[i-1]] >> 16
+	for ; i < len(text); i++ {
+		c := pairs[text[i]]
+		if m := first & c; m != 0 {
+			return i, m
+		}
+		first = c >> 8 & allowed
+		allowed = c >> 16
+	}
+	return i, 0
+}
 
 const (
 	dotPair  = 1 << 6
@@ -107,41 +132,30 @@ var wordStarts = func() map[string]bool {
 	return starts
 }()
 
-// bootstrapLength is the length of a bootstrap token.
-const bootstrapLength = 23
-
 // scan appends what must be masked in the text to found, in order.
 func (t *scanner) scan(text []byte) {
 	t.text, t.done, t.token = text, 0, span{}
-	active := uint8(1<<8 - 1)
-	if len(text) < bootstrapLength {
-		active &^= dotPair
-	}
-	previous := text[0]
 	for i := 1; i < len(text); i++ {
-		c := text[i]
-		m := firstByte[previous] & secondByte[c] & active
-		previous = c
-		if m == 0 {
-			continue
+		var m uint32
+		if i, m = nextPair(text, i); m == 0 {
+			return
 		}
-		if m == wordPair {
-			if i > 1 && alphanumeric[text[i-2]] || i+1 >= len(text) {
+		switch m {
+		case wordPair:
+			if i+1 >= len(text) {
+				return
+			}
+			if h := endingHash(text[i-1], text[i], text[i+1]); startHashes[h/64]>>(h%64)&1 == 0 {
 				continue
 			}
-			if h := endingHash(text[i-1], c, text[i+1]); startHashes[h/64]>>(h%64)&1 == 0 {
-				continue
+		case dotPair:
+			if i < 7 || i > 7 && tokenOrDot[text[i-8]] || i+16 > len(text) {
+				continue // no bootstrap token
 			}
-		}
-		if m == dotPair && (i < 7 || i > 7 && tokenOrDot[text[i-8]] || i+16 > len(text)) {
-			continue // no bootstrap token
 		}
 		t.look(i - 1)
 		if t.done > i {
-			if i = t.done; i >= len(text) {
-				return
-			}
-			previous = text[i]
+			i = t.done
 		}
 	}
 }
@@ -201,29 +215,31 @@ func (t *scanner) word(i int) {
 		t.jwt(i)
 		return
 	}
-	for _, hook := range secretPaths {
-		if hasPrefix(s, hook.host) {
-			if n := run(s[len(hook.host):], isURL); n > hook.least {
-				t.mask(i+len(hook.host), i+len(hook.host)+n, RuleURL)
+	switch s[0] {
+	case 'h', 'd', 'w', 'a':
+		for _, hook := range secretPaths {
+			if hasPrefix(s, hook.host) {
+				n := len(hook.host)
+				t.mask(i+n, i+n+run(s[n:], isURL), RuleURL)
+				return
 			}
-			return
 		}
 	}
-	t.authorization(i)
+	switch s[0] | 0x20 {
+	case 'b', 't', 'd', 'n', 'a':
+		t.authorization(i)
+	}
 }
 
 // secretPaths are URLs that authorize by their path.
-var secretPaths = []struct {
-	host  string
-	least int
-}{
-	{"hooks.slack.com/services/", 0},
-	{"hooks.slack.com/workflows/", 0},
-	{"hooks.slack.com/triggers/", 0},
-	{"discord.com/api/webhooks/", 0},
-	{"discordapp.com/api/webhooks/", 0},
-	{"webhook.office.com/webhookb2/", 0},
-	{"api.telegram.org/bot", 0},
+var secretPaths = []struct{ host string }{
+	{"hooks.slack.com/services/"},
+	{"hooks.slack.com/workflows/"},
+	{"hooks.slack.com/triggers/"},
+	{"discord.com/api/webhooks/"},
+	{"discordapp.com/api/webhooks/"},
+	{"webhook.office.com/webhookb2/"},
+	{"api.telegram.org/bot"},
 }
 
 // vendorToken is a token that its issuer made recognizable.

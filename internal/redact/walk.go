@@ -487,7 +487,7 @@ func (w *walk) note(n note, m *members, from, to int) {
 			w.undecided = append(w.undecided, undecided{span{from, to}, n, w.pathNow()})
 		}
 	case pairName:
-		if isString && w.scanner.isSensitiveName(w.plain(from, to)) {
+		if isString && w.mayBeSensitiveName(w.data[from+1:to-1]) && w.scanner.isSensitiveName(w.plain(from, to)) {
 			m.sensitive = true
 			if m.value != (span{}) {
 				w.late = append(w.late, late{m.value, w.plan.rules.pairValues, w.pathNow()})
@@ -525,6 +525,11 @@ func (w *walk) note(n note, m *members, from, to int) {
 		}
 		m.kind |= kind
 	}
+}
+
+// mayBeSensitiveName reports whether the inside of a string may be the name of a secret. It is false for most names.
+func (w *walk) mayBeSensitiveName(inside []byte) bool {
+	return len(inside) > 2 && (w.plan.keys.mayHaveClass(inside) || inside[0] == '/' || bytes.IndexByte(inside, '\\') >= 0)
 }
 
 // decide is called at the end of each object, when it is known what it is.
