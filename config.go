@@ -3,12 +3,14 @@ package k8swatchlistreceiver
 import (
 	"fmt"
 	"runtime"
+	"slices"
 	"time"
 
 	"go.opentelemetry.io/collector/component"
 
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/catalog"
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/kubeclient"
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/scope"
 )
 
 // Config is the configuration of the receiver. Keys that the Collector's other Kubernetes components have
@@ -30,10 +32,15 @@ type Config struct {
 	// auth_type none.
 	APIServer string `mapstructure:"api_server"`
 
-	// KubeAPIQPS is how many requests a second may be sent to the API server, on average. Default: 5.
+	// TLS says how to check the API server, and which certificate to show it. Only with auth_type none.
+	// Default: the system's authorities, or the pod's without api_server; no certificate.
+	TLS TLSConfig `mapstructure:"tls"`
+
+	// KubeAPIQPS is how many requests a second may be sent to the API server, on average. Watches that resume go
+	// before others. Default: 20.
 	KubeAPIQPS float32 `mapstructure:"kube_api_qps"`
 
-	// KubeAPIBurst is how many requests may be sent at once after a quiet time. Default: 10.
+	// KubeAPIBurst is how many requests may be sent at once after a quiet time. Default: 40.
 	KubeAPIBurst int `mapstructure:"kube_api_burst"`
 
 	// UserAgent is the name under which the requests stand in the API server's audit log and metrics.
@@ -81,6 +88,27 @@ type Config struct {
 	_ struct{}
 }
 
+// TLSConfig is the part of the Collector's client TLS settings (configtls) that an API server without credentials may
+// need, with the same keys. configtls itself would bring drivers for TPM chips into every build.
+type TLSConfig struct {
+	// CAFile is the path of the certificates of the authorities to trust, PEM. Default: the system's.
+	CAFile string `mapstructure:"ca_file"`
+
+	// CertFile and KeyFile are the paths of a client certificate and its key, PEM. Renewed files are read again.
+	// Default: none.
+	CertFile string `mapstructure:"cert_file"`
+	KeyFile  string `mapstructure:"key_file"`
+
+	// ServerNameOverride is the name that the server's certificate must have. Default: the host of api_server.
+	ServerNameOverride string `mapstructure:"server_name_override"`
+
+	// InsecureSkipVerify believes any server. Default: false.
+	InsecureSkipVerify bool `mapstructure:"insecure_skip_verify"`
+
+	// prevent unkeyed literal initialization
+	_ struct{}
+}
+
 // ResourceConfig names one Kubernetes resource, or a preset of several, and what to read of it.
 type ResourceConfig struct {
 	// Name is the plural name of a core resource (configmaps), the plural and the API group
@@ -101,6 +129,12 @@ type ResourceConfig struct {
 
 	// prevent unkeyed literal initialization
 	_ struct{}
+}
+
+// UnmarshalText lets a resource of which nothing but the name is given stand as a string: resources: [pods].
+func (r *ResourceConfig) UnmarshalText(text []byte) error {
+	r.Name = string(text)
+	return nil
 }
 
 // RelistConfig says how often a stream is swapped for a fresh one, to find what was missed.
@@ -184,8 +218,8 @@ const (
 func createDefaultConfig() component.Config {
 	return &Config{
 		AuthType:     kubeclient.AuthServiceAccount,
-		KubeAPIQPS:   5,
-		KubeAPIBurst: 10,
+		KubeAPIQPS:   20,
+		KubeAPIBurst: 40,
 		Relist: RelistConfig{
 			Interval:       6 * time.Hour,
 			Emit:           emitChanges,
@@ -218,10 +252,17 @@ func (c *Config) clientOptions(version string) kubeclient.Options {
 		userAgent = fmt.Sprintf("otelcol-k8s_watchlist/%s (%s/%s)", version, runtime.GOOS, runtime.GOARCH)
 	}
 	return kubeclient.Options{
-		AuthType:    c.AuthType,
-		Kubeconfig:  c.Kubeconfig,
-		Context:     c.Context,
-		APIServer:   c.APIServer,
+		AuthType:   c.AuthType,
+		Kubeconfig: c.Kubeconfig,
+		Context:    c.Context,
+		APIServer:  c.APIServer,
+		TLS: kubeclient.TLS{
+			CAFile:             c.TLS.CAFile,
+			CertFile:           c.TLS.CertFile,
+			KeyFile:            c.TLS.KeyFile,
+			ServerName:         c.TLS.ServerNameOverride,
+			InsecureSkipVerify: c.TLS.InsecureSkipVerify,
+		},
 		QPS:         c.KubeAPIQPS,
 		Burst:       c.KubeAPIBurst,
 		UserAgent:   userAgent,
@@ -236,6 +277,11 @@ func (c *Config) specs() []catalog.Spec {
 		specs = append(specs, c.Resources[i].specs(i)...)
 	}
 	return specs
+}
+
+// reads reports whether the configuration asks for a scope.
+func (c *Config) reads(of scope.Scope) bool {
+	return slices.ContainsFunc(c.specs(), func(s catalog.Spec) bool { return s.Reads(of) })
 }
 
 // specs expands the entry that stands at index in the list of resources.

@@ -89,8 +89,8 @@ func TestDefaultConfig(t *testing.T) {
 	require.NoError(t, err)
 	want := &Config{
 		AuthType:     "serviceAccount",
-		KubeAPIQPS:   5,
-		KubeAPIBurst: 10,
+		KubeAPIQPS:   20,
+		KubeAPIBurst: 40,
 		Resources:    []ResourceConfig{{Name: "pods"}},
 		Relist:       RelistConfig{Interval: 6 * time.Hour, Emit: "changes", RotateInterval: 30 * time.Minute},
 		InitialState: "emit",
@@ -145,9 +145,40 @@ func TestEveryKey(t *testing.T) {
 			Key: "resources[2]",
 		},
 		{GroupResource: schema.GroupResource{Group: "apps", Resource: "deployments"}, GroupKnown: true, Key: "resources[3]"},
-		{GroupResource: schema.GroupResource{Resource: "events"}, Namespaces: []string{"kube-system"}, Key: "resources[4]"},
+		{GroupResource: schema.GroupResource{Resource: "events"}, GroupKnown: true, Namespaces: []string{"kube-system"}, Key: "resources[4]"},
 		{GroupResource: schema.GroupResource{Group: "example.com", Resource: "widgets"}, GroupKnown: true, Version: "v1alpha1", Key: "resources[5]"},
 	}, cfg.specs())
+}
+
+func TestShortForm(t *testing.T) {
+	cfg, err := loadConfig(t, "testdata/config/good/short_form.yaml")
+	require.NoError(t, err)
+	assert.Equal(t, []ResourceConfig{
+		{Name: "pods"}, {Name: "deployments.apps"}, {Name: "rbac"}, {Name: "services", Namespaces: []string{"shop"}},
+	}, cfg.Resources)
+}
+
+func TestTLSWithoutCredentials(t *testing.T) {
+	cfg, err := loadConfig(t, "testdata/config/good/tls.yaml")
+	require.NoError(t, err)
+	assert.Equal(t, kubeclient.TLS{
+		CAFile: "/etc/ca.pem", CertFile: "/etc/cert.pem", KeyFile: "/etc/key.pem", ServerName: "kubernetes",
+	}, cfg.clientOptions("1.2.3").TLS)
+}
+
+// Whatever else is installed: the bare name of a built-in resource means that resource, as with kubectl.
+func TestBareBuiltinNames(t *testing.T) {
+	for name, want := range map[string]string{
+		"jobs": "jobs.batch", "networkpolicies": "networkpolicies.networking.k8s.io", "configmaps": "configmaps",
+		"roles": "roles.rbac.authorization.k8s.io", "events": "events", "leases": "leases.coordination.k8s.io",
+		"ipaddresses": "ipaddresses.networking.k8s.io", "jobs.batch.volcano.sh": "jobs.batch.volcano.sh",
+	} {
+		cfg := &Config{Resources: []ResourceConfig{{Name: name}}}
+		assert.Equal(t, []catalog.Spec{{GroupResource: schema.ParseGroupResource(want), GroupKnown: true, Key: "resources[0]"}}, cfg.specs())
+	}
+	cfg := &Config{Resources: []ResourceConfig{{Name: "widgets"}}}
+	assert.Equal(t, []catalog.Spec{{GroupResource: schema.GroupResource{Resource: "widgets"}, Key: "resources[0]"}}, cfg.specs(),
+		"which group that is the server has to say")
 }
 
 func TestPresets(t *testing.T) {

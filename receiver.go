@@ -20,10 +20,11 @@ import (
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/watchlist"
 )
 
-// snapshotSlots bounds the snapshots that all receivers of the process take at once: each may hold up to
-// ten of the API server's seats for as long as it lasts.
-// https://kubernetes.io/docs/concepts/cluster-administration/flow-control/#seats-occupied-by-a-request
-var snapshotSlots = make(chan struct{}, 3)
+// snapshotsAtOnce bounds the snapshots that a receiver takes from its API server at once.
+const snapshotsAtOnce = 3
+
+// openings paces the opening of the streams of all receivers of the process.
+var openings = kubeclient.NewOpeningPacer()
 
 // watchlistReceiver wires the packages together: catalog → readers → delivery → next consumer.
 type watchlistReceiver struct {
@@ -33,11 +34,13 @@ type watchlistReceiver struct {
 	telemetry *telemetry
 
 	client    *kubeclient.Client
+	slots     *watchlist.Slots // of the client's server
 	redaction *redact.Policy
 	records   *record.Builder
 	keeper    *checkpoint.Keeper // nil without storage
 	delivery  *delivery.Delivery[watchlist.Change]
 	health    *health
+	crowd     *watchlist.Crowd
 	session   *session
 }
 
@@ -61,20 +64,20 @@ func newReceiver(cfg *Config, set receiver.Settings, next consumer.Logs) (receiv
 		set:       set,
 		next:      delivery.WithObsReport(next, report, metadata.Type.String()),
 		telemetry: t,
+		crowd:     watchlist.NewCrowd(set.Logger),
 	}, nil
 }
 
 // Start fails only for what can never work, such as a kubeconfig that is not there. An API server that does
 // not answer, a resource that is not served and rights that are missing are waited for.
 func (r *watchlistReceiver) Start(ctx context.Context, host component.Host) error {
-	restConfig, err := kubeclient.RESTConfig(r.cfg.clientOptions(r.set.BuildInfo.Version))
+	var err error
+	r.client, err = kubeclient.Connect(r.cfg.clientOptions(r.set.BuildInfo.Version),
+		kubeclient.WithOpenings(openings), kubeclient.WithLogger(r.set.Logger))
 	if err != nil {
 		return err
 	}
-	r.client, err = kubeclient.New(restConfig)
-	if err != nil {
-		return err
-	}
+	r.slots = watchlist.NewSlots(snapshotsAtOnce)
 	r.health = newHealth(host)
 	var isPerProcess bool
 	r.redaction, isPerProcess = r.newRedaction(ctx, host)
@@ -135,9 +138,12 @@ func (r *watchlistReceiver) newKeeper(host component.Host) (*checkpoint.Keeper, 
 		Receiver:   r.set.ID,
 		Interval:   r.cfg.Checkpoint.Interval,
 		MaxChanges: r.cfg.Checkpoint.MaxChanges,
-		ClusterUID: r.records.ClusterUID,
-		Report:     r.health.report,
-		Logger:     r.set.Logger,
+		Cluster: func() checkpoint.Cluster {
+			return checkpoint.Cluster{UID: r.records.ClusterUID(), Fingerprint: r.client.Fingerprint()}
+		},
+		Wanted: r.cfg.reads,
+		Report: r.health.report,
+		Logger: r.set.Logger,
 	})
 	keeper.Start()
 	return keeper, nil

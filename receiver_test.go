@@ -32,6 +32,8 @@ import (
 type podServer struct {
 	*httptest.Server
 	events chan string
+	// clusterUID answers for the namespace kube-system, if it is set.
+	clusterUID http.HandlerFunc
 
 	mu        sync.Mutex
 	forbidden bool
@@ -92,6 +94,8 @@ func (s *podServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			`{"resource":"pods","responseKind":{"kind":"Pod"},"scope":"Namespaced","verbs":["list","watch"]}]}]}]}`)
 	case r.URL.Path == "/apis":
 		fmt.Fprint(w, `{"kind":"APIGroupDiscoveryList","items":[]}`)
+	case r.URL.Path == "/api/v1/namespaces/kube-system" && s.clusterUID != nil:
+		s.clusterUID(w, r)
 	case r.URL.Path == "/api/v1/namespaces/kube-system":
 		fmt.Fprint(w, `{"metadata":{"uid":"uid-of-the-cluster"}}`)
 	case forbidden:
@@ -277,4 +281,57 @@ func TestStartNamesAKubeconfigThatIsNotThere(t *testing.T) {
 	require.NoError(t, err)
 	assert.ErrorContains(t, r.Start(t.Context(), componenttest.NewNopHost()), "testdata/no-such-file")
 	require.NoError(t, r.Shutdown(t.Context()))
+}
+
+// The UID of the cluster is an optional lookup: no answer to it keeps anything from being read.
+func TestReadingDoesNotWaitForTheClusterUID(t *testing.T) {
+	f := func(name string, answer http.HandlerFunc) {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel() // each waits for the same three seconds
+			server := newPodServer(t)
+			server.clusterUID = answer
+			sink := new(consumertest.LogsSink)
+			r, err := NewFactory().CreateLogs(t.Context(), receivertest.NewNopSettings(metadata.Type), podsConfig(server.URL), sink)
+			require.NoError(t, err)
+			require.NoError(t, r.Start(t.Context(), componenttest.NewNopHost()))
+			require.Eventually(t, func() bool { return len(recordsOf(sink)) == 2 }, 10*time.Second, 5*time.Millisecond)
+			require.NoError(t, r.Shutdown(t.Context()))
+			_, ok := sink.AllLogs()[0].ResourceLogs().At(0).Resource().Attributes().Get("k8s.cluster.uid")
+			assert.False(t, ok)
+		})
+	}
+	f("hangs", func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
+	for _, code := range []int{400, 401, 403, 404, 429, 500, 503} {
+		f(fmt.Sprint(code), func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(code) })
+	}
+	f("a page", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "<html>log in</html>") })
+	f("no UID", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "{}") })
+}
+
+// Records carry the UID from when it is known on.
+func TestClusterUIDThatIsKnownLater(t *testing.T) {
+	server := newPodServer(t)
+	asked := make(chan struct{}, 1)
+	var once sync.Once
+	server.clusterUID = func(w http.ResponseWriter, _ *http.Request) {
+		first := false
+		once.Do(func() { first = true })
+		if first {
+			w.WriteHeader(http.StatusServiceUnavailable)
+			return
+		}
+		fmt.Fprint(w, `{"metadata":{"uid":"uid-of-the-cluster"}}`)
+		asked <- struct{}{}
+	}
+	sink := new(consumertest.LogsSink)
+	r, err := NewFactory().CreateLogs(t.Context(), receivertest.NewNopSettings(metadata.Type), podsConfig(server.URL), sink)
+	require.NoError(t, err)
+	require.NoError(t, r.Start(t.Context(), componenttest.NewNopHost()))
+	<-asked
+	server.events <- fmt.Sprintf(`{"type":"DELETED","object":%s}`, pod("a", 8))
+	require.Eventually(t, func() bool { return len(recordsOf(sink)) == 3 }, 10*time.Second, 5*time.Millisecond)
+	require.NoError(t, r.Shutdown(t.Context()))
+	all := sink.AllLogs()
+	uid, _ := all[len(all)-1].ResourceLogs().At(0).Resource().Attributes().Get("k8s.cluster.uid")
+	assert.Equal(t, "uid-of-the-cluster", uid.Str())
 }

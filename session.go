@@ -29,8 +29,15 @@ func (r *watchlistReceiver) startSession() *session {
 	})
 	ctx, cancel := context.WithCancel(context.Background())
 	s := &session{cancel: cancel}
+	s.running.Go(func() { r.crowd.Run(ctx) })
+	known := make(chan struct{})
+	s.running.Go(func() { r.learnClusterUID(ctx, known) })
 	s.running.Go(func() {
-		r.learnClusterUID(ctx)
+		select {
+		case <-known:
+		case <-time.After(clusterUIDWait):
+		case <-ctx.Done():
+		}
 		readers.Run(ctx)
 	})
 	return s
@@ -52,7 +59,7 @@ func (r *watchlistReceiver) newReader(t catalog.Target) catalog.Reader {
 		Opener:         r.client,
 		Emitter:        r.delivery,
 		Served:         t.Served,
-		SnapshotSlots:  snapshotSlots,
+		SnapshotSlots:  r.slots,
 		Now:            time.Now,
 		RelistInterval: r.cfg.Relist.Interval,
 		RotateInterval: r.cfg.Relist.RotateInterval,
@@ -64,6 +71,7 @@ func (r *watchlistReceiver) newReader(t catalog.Target) catalog.Reader {
 			health:            r.health,
 		},
 		Logger: r.set.Logger,
+		Crowd:  r.crowd,
 	}
 	if r.keeper != nil {
 		o.Restore = r.keeper.Restore
@@ -71,32 +79,41 @@ func (r *watchlistReceiver) newReader(t catalog.Target) catalog.Reader {
 	return watchlist.NewReader(o)
 }
 
-// learnClusterUID asks for the UID of the cluster, before any record is made, until the server says what it
-// is or that we may not know.
-func (r *watchlistReceiver) learnClusterUID(ctx context.Context) {
-	const part = "cluster UID"
-	failing := false
+const (
+	// clusterUIDWait is how long reading waits for the UID of the cluster, which is part of k8s.change.id. Nothing
+	// else depends on it, so reading begins without it when the server takes longer.
+	clusterUIDWait = 3 * time.Second
+	// clusterUIDInterval is how often a server that does not give the UID is asked again: rights may be granted, and a
+	// proxy that answers 404 for a while may be replaced.
+	clusterUIDInterval = 5 * time.Minute
+)
+
+// learnClusterUID asks for the UID of the cluster until the server gives it, and then closes known.
+func (r *watchlistReceiver) learnClusterUID(ctx context.Context, known chan<- struct{}) {
 	retry := watchlist.NewBackoff(800*time.Millisecond, 30*time.Second)
+	reported := ""
 	for {
 		uid, err := r.client.ClusterUID(ctx)
-		switch {
-		case ctx.Err() != nil:
+		if ctx.Err() != nil {
 			return
-		case err == nil:
+		}
+		if err == nil {
 			r.records.SetClusterUID(uid)
-			r.health.report(part, nil)
+			close(known)
 			return
-		case apierrors.IsForbidden(err), apierrors.IsNotFound(err):
-			r.set.Logger.Info("records carry no k8s.cluster.uid: grant get on the namespace kube-system to have it", zap.Error(err))
-			r.health.report(part, nil)
-			return
-		case !failing:
-			failing = true
-			r.set.Logger.Warn("cannot reach the API server, will try again", zap.Error(err))
-			r.health.report(part, err)
+		}
+		pause := retry.NextBackOff()
+		message := "cannot ask for the UID of the cluster, records carry no k8s.cluster.uid until it is known"
+		if apierrors.IsForbidden(err) || apierrors.IsNotFound(err) {
+			pause = clusterUIDInterval
+			message = "records carry no k8s.cluster.uid: grant get on the namespace kube-system to have it"
+		}
+		if message != reported {
+			reported = message
+			r.set.Logger.Info(message, zap.Error(err))
 		}
 		select {
-		case <-time.After(retry.NextBackOff()):
+		case <-time.After(pause):
 		case <-ctx.Done():
 			return
 		}

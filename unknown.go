@@ -41,7 +41,10 @@ func unknownKeys(t reflect.Type, configured map[string]any, prefix string) []err
 		field, ok := fields[key]
 		if !ok {
 			hint, foreign := foreignKeys[key]
-			if !foreign {
+			switch {
+			case key == "exclude_namespaces":
+				hint = "write " + excluding(configured[key])
+			case !foreign:
 				hint = "the keys are " + strings.Join(known, ", ")
 			}
 			errs = append(errs, fmt.Errorf("%s%s: is an unknown key; %s", prefix, key, hint))
@@ -50,6 +53,27 @@ func unknownKeys(t reflect.Type, configured map[string]any, prefix string) []err
 		errs = append(errs, unknownKeysBelow(field, configured[key], prefix+key)...)
 	}
 	return errs
+}
+
+// excluding is the field selector that leaves out the namespaces of another receiver's exclude_namespaces. What is no
+// plain name there becomes an example.
+func excluding(value any) string {
+	var terms []string
+	namespaces, isList := value.([]any)
+	if !isList {
+		namespaces = []any{value}
+	}
+	for _, namespace := range namespaces {
+		name, ok := namespace.(string)
+		if !ok || checkNamespace(name) != nil {
+			name = "<namespace>"
+		}
+		terms = append(terms, "metadata.namespace!="+name)
+	}
+	if len(terms) == 0 {
+		terms = []string{"metadata.namespace!=<namespace>"}
+	}
+	return "field_selector: " + strings.Join(slices.Compact(terms), ",")
 }
 
 func unknownKeysBelow(field reflect.Type, value any, path string) []error {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -56,6 +57,9 @@ func (c *Config) validateClient() []error {
 		if c.APIServer != "" && c.AuthType != kubeclient.AuthNone {
 			errs = append(errs, fmt.Errorf("api_server: is used only with auth_type none, not %s", c.AuthType))
 		}
+		if c.TLS != (TLSConfig{}) && c.AuthType != kubeclient.AuthNone {
+			errs = append(errs, fmt.Errorf("tls: is used only with auth_type none, not %s, which has settings of its own", c.AuthType))
+		}
 	default:
 		errs = append(errs, fmt.Errorf("auth_type: %q is not one of serviceAccount, kubeConfig, none", c.AuthType))
 	}
@@ -64,14 +68,38 @@ func (c *Config) validateClient() []error {
 			errs = append(errs, fmt.Errorf("api_server: %w (for example https://10.0.0.1:6443)", err))
 		}
 	}
+	if kubeclient.IsFileList(c.Kubeconfig) && !exists(c.Kubeconfig) {
+		errs = append(errs, fmt.Errorf("kubeconfig: %q is a list of files; leave kubeconfig out and set the environment variable $KUBECONFIG to it", c.Kubeconfig))
+	}
+	errs = append(errs, c.validateTLS()...)
 	if !(c.KubeAPIQPS > 0) { // NaN too
-		errs = append(errs, fmt.Errorf("kube_api_qps: %v is not above 0 (the default is 5)", c.KubeAPIQPS))
+		errs = append(errs, fmt.Errorf("kube_api_qps: %v is not above 0 (the default is 20)", c.KubeAPIQPS))
 	}
 	if c.KubeAPIBurst < 1 {
-		errs = append(errs, fmt.Errorf("kube_api_burst: %d is less than 1 (the default is 10)", c.KubeAPIBurst))
+		errs = append(errs, fmt.Errorf("kube_api_burst: %d is less than 1 (the default is 40)", c.KubeAPIBurst))
 	}
 	if strings.ContainsFunc(c.UserAgent, func(r rune) bool { return r < ' ' || r > '~' }) {
 		errs = append(errs, fmt.Errorf("user_agent: %q has characters other than printable ASCII", c.UserAgent))
+	}
+	return errs
+}
+
+// exists lets a file have the name that looks like a list of files.
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
+func (c *Config) validateTLS() []error {
+	var errs []error
+	if (c.TLS.CertFile == "") != (c.TLS.KeyFile == "") {
+		errs = append(errs, errors.New("tls: cert_file and key_file belong together; write both or neither"))
+	}
+	if c.TLS.InsecureSkipVerify && c.TLS.CAFile != "" {
+		errs = append(errs, errors.New("tls: ca_file is of no use with insecure_skip_verify; leave one of them out"))
+	}
+	if c.TLS != (TLSConfig{}) && strings.HasPrefix(c.APIServer, "http://") {
+		errs = append(errs, errors.New("tls: is of no use with an api_server that begins with http://; write https:// or leave tls out"))
 	}
 	return errs
 }
@@ -89,7 +117,7 @@ func checkURL(s string) error {
 
 func (c *Config) validateResources() []error {
 	if len(c.Resources) == 0 {
-		return []error{errors.New("resources: is empty; name at least one resource, as in resources: [{name: pods}]")}
+		return []error{errors.New("resources: is empty; name at least one resource, as in resources: [pods]")}
 	}
 	var errs []error
 	var specs []catalog.Spec
@@ -153,6 +181,11 @@ func checkName(name string) error {
 		return checkSlashes(name)
 	}
 	plural, group, hasGroup := strings.Cut(name, ".")
+	if hasGroup {
+		if right := rightOrder(name); right != "" {
+			return fmt.Errorf("%q is not a resource's name; write %s", name, right)
+		}
+	}
 	if b, ok := catalog.BuiltinMeant(plural); ok && plural != b.Plural() && (!hasGroup || plural != strings.ToLower(plural)) {
 		return fmt.Errorf("%q is not a plural name; write %s", name, b.Name())
 	}
@@ -177,13 +210,69 @@ func checkGroup(plural, group string) error {
 		return fmt.Errorf("there is no API group %q; resources of the core group have none: write %s", group, plural)
 	case versionWord.MatchString(version) && rest == "":
 		return fmt.Errorf("%q is a version and no API group; write name: %s and version: %s", version, nameOf(plural, ""), version)
-	case versionWord.MatchString(version):
+	case versionWord.MatchString(version) && catalog.HasBuiltins(rest): // other groups may begin like that
 		return fmt.Errorf("%q has a version in the API group; write name: %s.%s and version: %s", plural+"."+group, plural, rest, version)
 	}
 	if msgs := validation.IsDNS1123Subdomain(group); len(msgs) > 0 {
 		return fmt.Errorf("%q is not an API group: %s", group, strings.Join(msgs, "; "))
 	}
 	return nil
+}
+
+// rightOrder is what to write instead of a name whose parts stand in another order than plural and group: with the
+// version before them or behind them, or the group first. It is "" if nothing is wrong with the order.
+func rightOrder(name string) string {
+	parts := strings.Split(name, ".")
+	last := len(parts) - 1
+	version := ""
+	switch {
+	case versionWord.MatchString(parts[0]):
+		version, parts = parts[0], parts[1:]
+	case last > 1 && versionWord.MatchString(parts[last]):
+		version, parts = parts[last], parts[:last]
+	}
+	if swapped := groupFirst(parts, &version); swapped != nil {
+		parts = swapped
+	} else if version == "" {
+		return ""
+	}
+	right := nameOf(meant(parts[0]), strings.Join(parts[1:], "."))
+	if version == "" {
+		return right
+	}
+	return fmt.Sprintf("name: %s and version: %s", right, version)
+}
+
+// groupFirst puts the parts of a built-in resource into their order if its group stands first, as in apps.deployments,
+// apps.v1.deployments and Go's package names.
+func groupFirst(parts []string, version *string) []string {
+	last := len(parts) - 1
+	if last < 1 {
+		return nil
+	}
+	group := parts[:last]
+	if last > 1 && versionWord.MatchString(parts[last-1]) {
+		group = parts[:last-1]
+	}
+	if group[0] == "core" {
+		group = group[1:]
+	}
+	plural, name := meant(parts[last]), strings.Join(group, ".")
+	if _, ok := catalog.BuiltinNamed(plural, name, true); !ok {
+		return nil
+	}
+	if versionWord.MatchString(parts[last-1]) {
+		*version = parts[last-1]
+	}
+	return append([]string{plural}, group...)
+}
+
+// meant is the plural name of the built-in resource that a word means, or the word.
+func meant(word string) string {
+	if b, ok := catalog.BuiltinMeant(word); ok {
+		return b.Plural()
+	}
+	return word
 }
 
 // nameOf is the built-in resource's full name, or the plural if it is none.
@@ -205,6 +294,8 @@ func checkSlashes(name string) error {
 	switch {
 	case len(parts) == 2 && slices.Contains(subresources, last):
 		return fmt.Errorf("%q is a subresource, which cannot be watched; write %s", name, parts[0])
+	case len(parts) == 2 && versionWord.MatchString(last):
+		return fmt.Errorf("%q is not a resource's name; write name: %s and version: %s", name, parts[0], last)
 	case len(parts) == 2 && versionWord.MatchString(parts[0]):
 		return fmt.Errorf("%q is not a resource's name; write name: %s and version: %s", name, nameOf(last, ""), parts[0])
 	case len(parts) == 2:
@@ -282,14 +373,14 @@ func (r *RelistConfig) validate() []error {
 	switch {
 	case r.Interval == 0:
 	case r.Interval < 0, r.Interval < minRelistInterval && !short:
-		errs = append(errs, fmt.Errorf("relist.interval: %s is less than 1h; write 0 for never, or 1h to 168h%s", r.Interval, unitHint(r.Interval)))
+		errs = append(errs, fmt.Errorf("relist.interval: %s is less than 1h; write 0 for never, or 1h to 168h%s", r.Interval, unitHint(r.Interval, "6h", minRelistInterval, maxRelistInterval)))
 	case r.Interval > maxRelistInterval:
 		errs = append(errs, fmt.Errorf("relist.interval: %s is more than 168h; write 0 for never, or 1h to 168h", r.Interval))
 	}
 	switch {
 	case r.RotateInterval == 0:
 	case r.RotateInterval < 0, r.RotateInterval < minRotateInterval && !short:
-		errs = append(errs, fmt.Errorf("relist.rotate_interval: %s is less than 1m; write 0 for never, or 1m or more%s", r.RotateInterval, unitHint(r.RotateInterval)))
+		errs = append(errs, fmt.Errorf("relist.rotate_interval: %s is less than 1m; write 0 for never, or 1m or more%s", r.RotateInterval, unitHint(r.RotateInterval, "30m", minRotateInterval, 24*time.Hour)))
 	}
 	switch r.Emit {
 	case emitChanges:
@@ -303,12 +394,33 @@ func (r *RelistConfig) validate() []error {
 	return errs
 }
 
-// unitHint helps those who wrote a number without a unit, which YAML gives as nanoseconds.
-func unitHint(d time.Duration) string {
-	if d > 0 && d < time.Microsecond*100 {
-		return fmt.Sprintf(" (a duration needs a unit, as in %dh)", d.Nanoseconds())
+// longestUnitless is the longest duration that is taken for a number without a unit, which YAML gives as nanoseconds.
+const longestUnitless = 100 * time.Microsecond
+
+// unitHint helps those who wrote a number without a unit. It takes the smallest unit that makes the number a duration
+// between lowest and highest, or the example if none does.
+func unitHint(d time.Duration, example string, lowest, highest time.Duration) string {
+	if d <= 0 || d >= longestUnitless {
+		return ""
 	}
-	return ""
+	for _, unit := range []struct {
+		name  string
+		value time.Duration
+	}{{"s", time.Second}, {"m", time.Minute}, {"h", time.Hour}} {
+		if meant := time.Duration(d.Nanoseconds()) * unit.value; lowest <= meant && meant <= highest {
+			example = fmt.Sprintf("%d%s", d.Nanoseconds(), unit.name)
+			break
+		}
+	}
+	return fmt.Sprintf(" (a duration needs a unit, as in %s)", example)
+}
+
+// checkUnit finds a number without a unit where every duration is allowed.
+func checkUnit(key string, d time.Duration, unit string) []error {
+	if d <= 0 || d >= longestUnitless {
+		return nil
+	}
+	return []error{fmt.Errorf("%s: %s is too short; a duration needs a unit, as in %d%s", key, d, d.Nanoseconds(), unit)}
 }
 
 func (c *Config) validateLimits() []error {
@@ -319,6 +431,9 @@ func (c *Config) validateLimits() []error {
 	if c.Queue.DrainTimeout < 0 {
 		errs = append(errs, fmt.Errorf("queue.drain_timeout: %s is negative; write 0 to deliver nothing more at shutdown", c.Queue.DrainTimeout))
 	}
+	errs = append(errs, checkUnit("queue.drain_timeout", c.Queue.DrainTimeout, "s")...)
+	errs = append(errs, checkUnit("checkpoint.interval", c.Checkpoint.Interval, "s")...)
+	errs = append(errs, checkUnit("batch.timeout", c.Batch.Timeout, "ms")...)
 	if c.Checkpoint.Interval < 0 {
 		errs = append(errs, fmt.Errorf("checkpoint.interval: %s is negative; write 0 to write at once", c.Checkpoint.Interval))
 	}

@@ -1,6 +1,8 @@
 package catalog
 
 import (
+	"cmp"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -10,7 +12,7 @@ import (
 type Builtin struct {
 	plural        string
 	group         string
-	version       string // the best that Kubernetes 1.37 serves
+	version       string // the best that Kubernetes 1.37 serves; "" is v1
 	kind          string
 	shortNames    []string
 	clusterScoped bool
@@ -24,6 +26,9 @@ func (b Builtin) Name() string { return b.resource().String() }
 
 // ClusterScoped reports whether the objects are in no namespace.
 func (b Builtin) ClusterScoped() bool { return b.clusterScoped }
+
+// bestVersion is the version to read the resource in if discovery cannot say which one the server prefers.
+func (b Builtin) bestVersion() string { return cmp.Or(b.version, "v1") }
 
 func (b Builtin) resource() schema.GroupResource {
 	return schema.GroupResource{Group: b.group, Resource: b.plural}
@@ -64,7 +69,7 @@ var builtins = []Builtin{
 	{plural: "replicasets", group: "apps", kind: "ReplicaSet", shortNames: []string{"rs"}},
 	{plural: "statefulsets", group: "apps", kind: "StatefulSet", shortNames: []string{"sts"}},
 
-	{plural: "horizontalpodautoscalers", group: "autoscaling", kind: "HorizontalPodAutoscaler", shortNames: []string{"hpa"}},
+	{plural: "horizontalpodautoscalers", group: "autoscaling", version: "v2", kind: "HorizontalPodAutoscaler", shortNames: []string{"hpa"}},
 	{plural: "cronjobs", group: "batch", kind: "CronJob", shortNames: []string{"cj"}},
 	{plural: "jobs", group: "batch", kind: "Job"},
 
@@ -135,6 +140,11 @@ func BuiltinMeant(word string) (Builtin, bool) {
 		}
 	}
 	return Builtin{}, false
+}
+
+// HasBuiltins reports whether built-in resources are in the API group.
+func HasBuiltins(group string) bool {
+	return slices.ContainsFunc(builtins, func(b Builtin) bool { return b.group == group })
 }
 
 // isBuiltinGroup reports whether kube-apiserver serves the group itself: those without a dot, and those of the project

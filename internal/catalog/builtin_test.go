@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/version"
 
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/testobjects"
 )
@@ -13,13 +14,18 @@ import (
 // What is tested with every built-in kind is tested with everything that can be watched, but for the two groups whose
 // types live elsewhere.
 func TestTestObjectsAreOfEveryBuiltin(t *testing.T) {
-	have := map[string]string{}
+	have, best := map[string]string{}, map[string]string{}
 	for _, o := range testobjects.All(t) {
-		have[schema.GroupResource{Group: o.Group, Resource: o.Resource}.String()] = o.Kind
+		name := schema.GroupResource{Group: o.Group, Resource: o.Resource}.String()
+		have[name] = o.Kind
+		if known := best[name]; known == "" || version.CompareKubeAwareVersionStrings(o.Version, known) > 0 {
+			best[name] = o.Version
+		}
 	}
 	for _, b := range builtins {
 		if !slices.Contains([]string{"apiextensions.k8s.io", "apiregistration.k8s.io"}, b.group) {
 			assert.Equal(t, b.kind, have[b.Name()], b.Name())
+			assert.Equal(t, best[b.Name()], b.bestVersion(), b.Name())
 		}
 	}
 }

@@ -34,12 +34,15 @@ func TestMain(m *testing.M) {
 
 // apiServer serves discovery, and streams without objects for what it serves.
 type apiServer struct {
-	began   time.Time
-	widgets func(since time.Duration) bool   // whether widgets.example.com is served
-	version func(since time.Duration) string // in which version
+	began    time.Time
+	widgets  func(since time.Duration) bool     // whether widgets.example.com is served
+	versions func(since time.Duration) []string // in which versions, the preferred one first
+	page     func(since time.Duration) bool     // whether a proxy answers every request with its own page
 
-	mu     sync.Mutex
-	listed []string // paths
+	mu          sync.Mutex
+	listed      []string // paths
+	watched     []string // paths, with the time
+	discoveries int
 }
 
 func (s *apiServer) lists() []string {
@@ -48,11 +51,11 @@ func (s *apiServer) lists() []string {
 	return slices.Clone(s.listed)
 }
 
-func (s *apiServer) widgetVersion() string {
-	if s.version == nil {
-		return "v1"
+func (s *apiServer) widgetVersions() []string {
+	if s.versions == nil {
+		return []string{"v1"}
 	}
-	return s.version(time.Since(s.began))
+	return s.versions(time.Since(s.began))
 }
 
 const verbs = `"verbs":["get","list","watch"]`
@@ -60,7 +63,14 @@ const verbs = `"verbs":["get","list","watch"]`
 func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	widgets := s.widgets != nil && s.widgets(time.Since(s.began))
 	switch {
+	case s.page != nil && s.page(time.Since(s.began)):
+		w.Header().Set("Content-Type", "text/html")
+		w.WriteHeader(http.StatusNotFound)
+		fmt.Fprint(w, "<html><title>default backend</title></html>")
 	case r.URL.Path == "/api":
+		s.mu.Lock()
+		s.discoveries++
+		s.mu.Unlock()
 		s.discovery(w, `{"metadata":{},"versions":[{"version":"v1","resources":[`+
 			`{"resource":"pods","responseKind":{"kind":"Pod"},"scope":"Namespaced",`+verbs+`},`+
 			`{"resource":"nodes","responseKind":{"kind":"Node"},"scope":"Cluster",`+verbs+`},`+
@@ -73,8 +83,7 @@ func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			group("aggregated.example.com", "things", "Thing"),
 		}
 		if widgets {
-			widget := group("example.com", "widgets", "Widget")
-			groups = append(groups, strings.Replace(widget, `"version":"v1"`, fmt.Sprintf(`"version":%q`, s.widgetVersion()), 1))
+			groups = append(groups, group("example.com", "widgets", "Widget", s.widgetVersions()...))
 		}
 		s.discovery(w, strings.Join(groups, ","))
 	case strings.HasPrefix(r.URL.Path, "/apis/apiregistration.k8s.io/"):
@@ -83,7 +92,7 @@ func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		fmt.Fprint(w, `{"spec":{}}`)
-	case strings.Contains(r.URL.Path, "/example.com/") && (!widgets || !strings.Contains(r.URL.Path, "/"+s.widgetVersion()+"/")):
+	case strings.Contains(r.URL.Path, "/example.com/") && (!widgets || !slices.Contains(s.widgetVersions(), strings.Split(r.URL.Path, "/")[3])):
 		http.Error(w, "404 page not found", http.StatusNotFound)
 	case r.URL.Query().Get("watch") == "":
 		s.mu.Lock()
@@ -91,6 +100,13 @@ func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.mu.Unlock()
 		fmt.Fprint(w, `{"kind":"List","apiVersion":"v1","metadata":{"resourceVersion":"7"},"items":[]}`)
 	default:
+		s.mu.Lock()
+		watched := fmt.Sprintf("%s %s", time.Since(s.began).Round(time.Second), r.URL.Path)
+		if r.URL.Query().Get("sendInitialEvents") == "true" {
+			watched += " initial"
+		}
+		s.watched = append(s.watched, watched)
+		s.mu.Unlock()
 		if r.URL.Query().Get("sendInitialEvents") == "true" {
 			if strings.HasSuffix(r.URL.Path, "/widgets") {
 				fmt.Fprint(w, `{"type":"ADDED","object":{"metadata":{"name":"w","uid":"uid-of-w","resourceVersion":"5"}}}`+"\n")
@@ -105,12 +121,19 @@ func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func group(name, resource, kind string) string {
+func group(name, resource, kind string, versions ...string) string {
 	if resource == "" {
 		return fmt.Sprintf(`{"metadata":{"name":%q},"versions":[{"version":"v1","freshness":"Stale"}]}`, name)
 	}
-	return fmt.Sprintf(`{"metadata":{"name":%q},"versions":[{"version":"v1","resources":[{"resource":%q,"responseKind":{"kind":%q},"scope":"Namespaced",%s}]}]}`,
-		name, resource, kind, verbs)
+	if len(versions) == 0 {
+		versions = []string{"v1"}
+	}
+	var served []string
+	for _, version := range versions {
+		served = append(served, fmt.Sprintf(`{"version":%q,"resources":[{"resource":%q,"responseKind":{"kind":%q},"scope":"Namespaced",%s}]}`,
+			version, resource, kind, verbs))
+	}
+	return fmt.Sprintf(`{"metadata":{"name":%q},"versions":[%s]}`, name, strings.Join(served, ","))
 }
 
 func (s *apiServer) discovery(w http.ResponseWriter, items string) {
@@ -122,7 +145,8 @@ func (s *apiServer) discovery(w http.ResponseWriter, items string) {
 type run struct {
 	readers []string // in the order they were started, with the time
 	reports map[string]error
-	logs    *observer.ObservedLogs
+	logs    *observer.ObservedLogs // of the catalog
+	read    *observer.ObservedLogs // of the readers
 	taken   taken
 }
 
@@ -137,9 +161,10 @@ func runCatalog(t *testing.T, server *apiServer, down, length time.Duration, spe
 	require.NoError(t, err)
 
 	core, logs := observer.New(zapcore.InfoLevel)
-	r := &run{reports: map[string]error{}, logs: logs}
+	readerCore, read := observer.New(zapcore.InfoLevel)
+	r := &run{reports: map[string]error{}, logs: logs, read: read}
 	var mu sync.Mutex
-	slots := make(chan struct{}, 3)
+	slots := watchlist.NewSlots(3)
 	c := catalog.New(catalog.Options{
 		Specs:  specs,
 		Server: client,
@@ -151,7 +176,7 @@ func runCatalog(t *testing.T, server *apiServer, down, length time.Duration, spe
 			r.readers = append(r.readers, name)
 			return watchlist.NewReader(watchlist.Options{
 				Scope: target.Scope, API: target.API, Knowledge: target.Knowledge, Plan: redact.NewPlan(target.Scope.Group, target.Scope.Resource),
-				Opener: client, Emitter: &r.taken, Served: target.Served, SnapshotSlots: slots, Now: time.Now, Logger: zap.NewNop(),
+				Opener: client, Emitter: &r.taken, Served: target.Served, SnapshotSlots: slots, Now: time.Now, Logger: zap.New(readerCore),
 			})
 		},
 		Report: func(key string, err error) {
@@ -185,6 +210,16 @@ func (q *taken) Offer(c watchlist.Change) bool {
 
 func (q *taken) WaitForRoom(ctx context.Context) error { return ctx.Err() }
 
+func (q *taken) objects() int {
+	n := 0
+	for _, c := range q.changes {
+		if c.Object.UID != "" {
+			n++
+		}
+	}
+	return n
+}
+
 func (q *taken) deletions() int {
 	n := 0
 	for _, c := range q.changes {
@@ -209,7 +244,10 @@ func TestReadersAreStarted(t *testing.T) {
 			"0s Deployment apps/v1/deployments in shop",
 			"0s Thing aggregated.example.com/v1/things",
 		}, r.readers)
-		assert.Equal(t, []string{"/apis/aggregated.example.com/v1/things"}, server.lists(), "another server may not stream the initial state")
+		assert.Contains(t, server.lists(), "/apis/aggregated.example.com/v1/things")
+		for _, watched := range server.watched {
+			assert.NotContains(t, watched, "things initial", "another server may not stream the initial state")
+		}
 		assert.Empty(t, r.reports)
 		assert.Zero(t, r.logs.Len())
 	})
@@ -258,11 +296,11 @@ func TestResourceThatIsRemoved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := &apiServer{
 			widgets: func(time.Duration) bool { return true },
-			version: func(since time.Duration) string {
+			versions: func(since time.Duration) []string {
 				if since < 30*time.Second {
-					return "v1beta1"
+					return []string{"v1beta1"}
 				}
-				return "v1"
+				return []string{"v1"}
 			},
 		}
 		assert.Zero(t, runCatalog(t, server, 0, 5*time.Minute, widgets).taken.deletions())
@@ -281,5 +319,89 @@ func TestServerThatIsDownAtFirst(t *testing.T) {
 		assert.Equal(t, []string{"cannot discover what the API server serves, will try again"}, slices.Compact(messages), "it is said once")
 		assert.Len(t, messages, 1)
 		assert.Equal(t, map[string]error{"discovery": nil}, r.reports)
+	})
+}
+
+// While several versions are served, the one that the server prefers is read, so that the others can be retired.
+func TestPreferredVersionIsFollowed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := &apiServer{
+			widgets: func(time.Duration) bool { return true },
+			versions: func(since time.Duration) []string {
+				switch {
+				case since < 2*time.Minute:
+					return []string{"v1alpha1"}
+				case since < 20*time.Minute:
+					return []string{"v1", "v1alpha1"}
+				}
+				return []string{"v1"}
+			},
+		}
+		r := runCatalog(t, server, 0, 30*time.Minute,
+			catalog.Spec{GroupResource: schema.GroupResource{Group: "example.com", Resource: "widgets"}, GroupKnown: true, Key: "resources[0]"})
+		assert.Equal(t, 1, r.taken.objects(), "the object of the initial state, once")
+		assert.Len(t, r.read.FilterMessage("resource is served in another version, going on with it").All(), 1)
+		for _, watched := range server.watched {
+			at, path, _ := strings.Cut(watched, " ")
+			if since, _ := time.ParseDuration(at); since > 8*time.Minute {
+				assert.Contains(t, path, "/v1/", "the old version is still read at %s", at)
+			}
+		}
+	})
+}
+
+// A pinned version is never left.
+func TestPinnedVersionIsKept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := &apiServer{
+			widgets:  func(time.Duration) bool { return true },
+			versions: func(time.Duration) []string { return []string{"v1", "v1alpha1"} },
+		}
+		runCatalog(t, server, 0, 20*time.Minute, catalog.Spec{
+			GroupResource: schema.GroupResource{Group: "example.com", Resource: "widgets"}, GroupKnown: true, Version: "v1alpha1", Key: "resources[0]",
+		})
+		for _, watched := range server.watched {
+			assert.Contains(t, watched, "/v1alpha1/")
+		}
+	})
+}
+
+// A page that something in front of the API server shows for every path says nothing about any object.
+func TestPageForEveryPath(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := &apiServer{
+			widgets: func(time.Duration) bool { return true },
+			page:    func(since time.Duration) bool { return since > 2*time.Minute && since < 5*time.Minute },
+		}
+		r := runCatalog(t, server, 0, 20*time.Minute,
+			catalog.Spec{GroupResource: schema.GroupResource{Group: "example.com", Resource: "widgets"}, GroupKnown: true, Key: "resources[0]"})
+		assert.Equal(t, 1, r.taken.objects(), "the object of the initial state, once")
+		assert.Zero(t, r.taken.deletions())
+	})
+}
+
+// One discovery that lacks a resource proves nothing: an API server that starts lists its groups one by one.
+func TestResourceThatIsMissingForAMoment(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := &apiServer{widgets: func(since time.Duration) bool { return since < 2*time.Minute || since > 2*time.Minute+20*time.Second }}
+		r := runCatalog(t, server, 0, 20*time.Minute,
+			catalog.Spec{GroupResource: schema.GroupResource{Group: "example.com", Resource: "widgets"}, GroupKnown: true, Key: "resources[0]"})
+		assert.Zero(t, r.taken.deletions())
+		assert.Equal(t, 1, r.taken.objects())
+	})
+}
+
+// Readers that are answered 404 at the same time share one discovery.
+func TestDiscoveryIsShared(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := &apiServer{widgets: func(since time.Duration) bool { return since < 90*time.Second }}
+		var namespaces []string
+		for i := range 100 {
+			namespaces = append(namespaces, fmt.Sprint("ns-", i))
+		}
+		r := runCatalog(t, server, 0, 4*time.Minute,
+			catalog.Spec{GroupResource: schema.GroupResource{Group: "example.com", Resource: "widgets"}, GroupKnown: true, Namespaces: namespaces, Key: "resources[0]"})
+		assert.Equal(t, 100, r.taken.deletions())
+		assert.Less(t, server.discoveries, 40)
 	})
 }

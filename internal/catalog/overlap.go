@@ -39,18 +39,9 @@ func overlap(a, b Spec) string {
 	}
 }
 
-// sameIfUnknown reports whether a bare plural name may turn out to be in the other's group.
-func sameIfUnknown(a, b Spec) bool {
-	if a.GroupKnown == b.GroupKnown {
-		return !a.GroupKnown
-	}
-	bare, known := a, b
-	if a.GroupKnown {
-		bare, known = b, a
-	}
-	builtin, ok := BuiltinNamed(bare.Resource, "", false)
-	return !ok || builtin.group == known.Group
-}
+// sameIfUnknown reports whether a bare plural name may turn out to be in the other's group. Those of built-in resources
+// are not bare any more.
+func sameIfUnknown(a, b Spec) bool { return !a.GroupKnown || !b.GroupKnown }
 
 func namespacesOverlap(a, b []string) bool {
 	if len(a) == 0 || len(b) == 0 {

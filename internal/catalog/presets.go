@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -44,12 +45,9 @@ func (s Spec) key() string {
 func (s Spec) withoutDiscovery() (schema.GroupResource, scope.API, bool) {
 	b, ok := BuiltinNamed(s.Resource, s.Group, s.GroupKnown)
 	switch {
-	case ok && (b.version != "" || s.Version != ""):
-		api := scope.API{Version: b.version, Kind: b.kind, Namespaced: !b.clusterScoped}
-		if s.Version != "" {
-			api.Version = s.Version
-		}
-		return b.resource(), api, true
+	case ok:
+		version := cmp.Or(s.Version, b.bestVersion())
+		return b.resource(), scope.API{Version: version, Kind: b.kind, Namespaced: !b.clusterScoped}, true
 	case s.GroupKnown && s.Version != "":
 		// Objects carry their kind. Whether they have namespaces matters to requests for one namespace only.
 		return s.GroupResource, scope.API{Version: s.Version, Namespaced: len(s.Namespaces) > 0}, true
@@ -89,6 +87,10 @@ func Expand(index int, name string, s Spec) []Spec {
 	preset := presets[name]
 	if preset == nil {
 		s.Resource, s.Group, s.GroupKnown = strings.Cut(name, ".")
+		// The bare name of a built-in resource stays that, whatever else is installed under it.
+		if b, ok := BuiltinNamed(s.Resource, "", false); ok && !s.GroupKnown {
+			s.Group, s.GroupKnown = b.group, true
+		}
 		return []Spec{s}
 	}
 	if name != preset[0].Resource || len(preset) > 1 {

@@ -24,7 +24,13 @@ type storedProgress struct {
 	// Of an initial state that was cut short: the set that goes on.
 	Epoch   string `json:"epoch,omitempty"`
 	Objects int    `json:"objects,omitempty"`
+
+	// That the cluster is the same as before was not certain, and nothing was compared since.
+	Unconfirmed bool `json:"unconfirmed,omitempty"`
 }
+
+// none reports whether nothing has been emitted.
+func (p storedProgress) none() bool { return p.ResourceVersion == "" && p.Epoch == "" }
 
 type storedVerification struct {
 	ResourceVersion string    `json:"resourceVersion"`
@@ -52,6 +58,13 @@ func (l *storedLoss) count(t watchlist.Type) {
 	}
 }
 
+func lossOf(s watchlist.Suspicion) *storedLoss {
+	return &storedLoss{
+		Reason: s.Gap.Reason, Doubt: s.Doubt, ResourceVersion: s.Gap.FromRV, Time: s.Gap.From,
+		Added: s.Gap.Added, Modified: s.Gap.Modified, Deleted: s.Gap.Deleted,
+	}
+}
+
 func (l *storedLoss) restored() *watchlist.Suspicion {
 	return &watchlist.Suspicion{Doubt: l.Doubt, Gap: watchlist.GapInfo{
 		Reason: l.Reason, FromRV: l.ResourceVersion, From: l.Time,
@@ -69,7 +82,7 @@ func decodeProgress(data []byte) (p storedProgress, err error) {
 func (p storedProgress) restored() watchlist.Progress {
 	restored := watchlist.Progress{
 		ResourceVersion: p.ResourceVersion, Closed: p.Closed, At: slices.Clone(p.At), Time: p.Time,
-		Epoch: p.Epoch, Objects: p.Objects,
+		Epoch: p.Epoch, Objects: p.Objects, Unconfirmed: p.Unconfirmed,
 	}
 	if p.Verified != nil {
 		restored.VerifiedRV, restored.VerifiedAt = p.Verified.ResourceVersion, p.Verified.Time

@@ -6,8 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -25,156 +23,225 @@ type Options struct {
 	Extension storage.Extension
 	Receiver  component.ID
 
-	// ClusterUID returns the UID of the cluster, or "" where it is not known.
-	ClusterUID func() string
+	// Cluster returns what is known of the cluster that is read. It may become more.
+	Cluster func() Cluster
+	// Wanted reports whether a scope is configured, so that its checkpoint is nobody else's. nil: none is but those
+	// that are open.
+	Wanted func(scope.Scope) bool
 
 	// A store is written Interval after a change, or as soon as MaxChanges wait.
 	Interval   time.Duration
 	MaxChanges int
 
-	// Report is told how the storage fares, part by part; nil is well.
+	// Report is called when the storage begins to fail, and with nil when it no longer does.
 	Report func(part string, err error)
 	Logger *zap.Logger
 }
 
-// Keeper keeps the checkpoints of all readers of a receiver.
+const (
+	// storagePart names the storage in reports.
+	storagePart = "storage"
+
+	// openTimeout is how long a reader waits for a storage that cannot be opened, such as one that is locked by the
+	// collector which this one replaces. Then it reads without.
+	openTimeout = 10 * time.Second
+	// restoreTimeout is how long a reader waits for a storage that does not answer.
+	restoreTimeout = time.Minute
+	// introduceTimeout is how long records wait for a storage that does not answer.
+	introduceTimeout = 5 * time.Second
+	// shutdownTimeout is how long Shutdown waits for the storage where its context allows longer, and shutdownGrace
+	// how long where its context has ended.
+	shutdownTimeout = 10 * time.Second
+	shutdownGrace   = 500 * time.Millisecond
+)
+
+// Keeper keeps the checkpoints of all readers of a receiver. Its own goroutine is the only one that calls the storage
+// extension, whose calls may take any time and heed no context: everybody else waits for it as long as they can afford.
 type Keeper struct {
 	Options
+	fares condition
 
-	writing   sync.Mutex // held from what is to be written until it is
-	mu        sync.Mutex
-	stores    map[scope.Scope]*store
-	selectors storage.Client
+	mu       sync.Mutex
+	stores   map[scope.Scope]*store
+	restores []*restore
+	jobs     []*job
+	late     map[scope.Scope]bool          // whose reader did not wait for the storage
+	extra    map[string]*storage.Operation // what the next transaction does besides, by key
 
-	wake chan struct{}
-	full chan struct{}
-	stop context.CancelFunc
-	done chan struct{}
+	asked chan struct{} // restores or jobs wait
+	wake  chan struct{} // something is to be written
+	full  chan struct{} // at once
+
+	start, stop   sync.Once
+	closing, done chan struct{}
+	ctx           context.Context // of calls to the storage extension
+	cancel        context.CancelFunc
+	shutdownErr   error // set before done is closed
+
+	// Of the keeper's goroutine.
+	client  storage.Client // nil: not open
+	index   map[string]*entry
+	removed map[string]bool // checkpoints of which objects may be left
+	broken  error           // why the storage must not be called any more
 }
 
-// NewKeeper returns a keeper that writes once Start is called.
+// NewKeeper returns a keeper that opens its storage once Start is called.
 func NewKeeper(o Options) *Keeper {
-	return &Keeper{
+	k := &Keeper{
 		Options: o,
 		stores:  make(map[scope.Scope]*store),
+		late:    make(map[scope.Scope]bool),
+		extra:   make(map[string]*storage.Operation),
+		asked:   make(chan struct{}, 1),
 		wake:    make(chan struct{}, 1),
 		full:    make(chan struct{}, 1),
+		closing: make(chan struct{}),
 		done:    make(chan struct{}),
+		index:   make(map[string]*entry),
+		removed: make(map[string]bool),
 	}
+	k.fares = condition{report: o.Report, logger: o.Logger}
+	k.ctx, k.cancel = context.WithCancel(context.Background())
+	return k
 }
 
-// part names the storage of a scope in reports.
-func part(s scope.Scope) string { return "storage of " + s.String() }
-
-// Restore gives a reader what was stored of it: add is called for each object, and then how far it had come
-// is returned. Where that cannot be had the reader starts afresh; if nothing can be stored either, it does
-// so without storage and the error says why.
-func (k *Keeper) Restore(ctx context.Context, of scope.Scope, add func(redact.Identity)) (watchlist.Progress, error) {
-	client, err := k.Extension.GetClient(ctx, component.KindReceiver, k.Receiver, storageName(k.ClusterUID(), of))
-	if err != nil {
-		err = fmt.Errorf("cannot open storage, positions of %s are not kept: %w", of, err)
-		k.Report(part(of), err)
-		return watchlist.Progress{}, err
-	}
-	s := newStore(client)
-	progress, err := s.load(ctx, add)
-	if err != nil {
-		k.Report(part(of), err)
-		err = fmt.Errorf("cannot use checkpoint, starting afresh: %w", err)
-		s.progress = storedProgress{}
-	} else if progress.None() {
-		k.logNewSelectors(ctx, of)
-	}
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.stores[of] = s
-	return progress, err
+// Start opens the storage and begins to write.
+func (k *Keeper) Start() {
+	k.start.Do(func() {
+		go func() {
+			defer close(k.done)
+			k.run()
+		}()
+	})
 }
 
-// logNewSelectors reports that a resource which has been read before starts afresh because its selectors are
-// others now.
-func (k *Keeper) logNewSelectors(ctx context.Context, of scope.Scope) {
-	client, err := k.selectorsClient(ctx)
-	if err != nil {
-		return // the reader's own storage tells of it
-	}
-	key, own := selectorsKey(k.ClusterUID(), of), selectorsOf(of)
-	stored, err := client.Get(ctx, key)
-	if err != nil {
-		return
-	}
-	var known []string
-	if len(stored) > 0 {
-		known = strings.Split(string(stored), "\x01")
-	}
-	if slices.Contains(known, own) {
-		return
-	}
-	if len(known) > 0 {
-		k.Logger.Info("no checkpoint for these selectors, starting afresh; there is one for others",
-			of.LogFields()...)
-	}
-	if err := client.Set(ctx, key, []byte(strings.Join(append(known, own), "\x01"))); err != nil {
-		k.Report(part(of), err)
-	}
-}
-
-func (k *Keeper) selectorsClient(ctx context.Context) (storage.Client, error) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.selectors == nil {
-		client, err := k.Extension.GetClient(ctx, component.KindReceiver, k.Receiver, layout+"_selectors")
-		if err != nil {
-			return nil, err
+// Shutdown writes what is left and closes the storage. Nothing may be accepted any more. It returns soon after ctx
+// ends, even if the storage does not answer; the storage is then closed when it does.
+func (k *Keeper) Shutdown(ctx context.Context) error {
+	k.start.Do(func() { close(k.done) }) // never started
+	k.stop.Do(func() { close(k.closing) })
+	defer k.cancel()
+	limit := time.NewTimer(shutdownTimeout)
+	defer limit.Stop()
+	select {
+	case <-k.done:
+		return k.shutdownErr
+	case <-limit.C:
+	case <-ctx.Done():
+		grace := time.NewTimer(shutdownGrace)
+		defer grace.Stop()
+		select {
+		case <-k.done:
+			return k.shutdownErr
+		case <-grace.C:
 		}
-		k.selectors = client
 	}
-	return k.selectors, nil
+	return fmt.Errorf("cannot write the last checkpoints: %w; what was accepted since the last write will be emitted again", errNoAnswer)
 }
 
-// Release writes what is pending of a scope and closes its storage, so that another reader may restore it.
+// Restore gives a reader what was stored of its scope: add is called for each object, and then how far it had come is
+// returned. What is still true of the checkpoints of other scopes, which are no longer read, counts as stored of it.
+// Where it cannot be had the reader starts afresh, and the error says why; see also watchlist.Progress.Later.
+func (k *Keeper) Restore(ctx context.Context, of scope.Scope, add func(redact.Identity)) (watchlist.Progress, error) {
+	req := &restore{scope: of, add: add, answered: make(chan struct{})}
+	k.mu.Lock()
+	_, open := k.stores[of]
+	if !open {
+		k.restores = append(k.restores, req)
+	}
+	k.mu.Unlock()
+	if open {
+		return watchlist.Progress{}, fmt.Errorf("cannot use checkpoint of %s: another reader uses it", of)
+	}
+	signal(k.asked)
+
+	failing, limit := time.NewTimer(openTimeout), time.NewTimer(restoreTimeout)
+	defer failing.Stop()
+	defer limit.Stop()
+	for {
+		select {
+		case <-req.answered:
+			return req.progress, req.err
+		case <-failing.C:
+			if k.fares.cause() == nil {
+				continue // it is at work
+			}
+		case <-limit.C:
+		case <-ctx.Done():
+		case <-k.closing:
+		}
+		return k.abandon(ctx, req)
+	}
+}
+
+// abandon lets a reader go on without its checkpoint, unless that has just come.
+func (k *Keeper) abandon(ctx context.Context, req *restore) (watchlist.Progress, error) {
+	k.mu.Lock()
+	abandoned := req.abandon()
+	if abandoned {
+		k.late[req.scope] = true
+	}
+	k.mu.Unlock()
+	switch {
+	case !abandoned:
+		return req.progress, req.err
+	case ctx.Err() != nil:
+		return watchlist.Progress{}, ctx.Err()
+	}
+	cause := k.fares.cause()
+	if cause == nil {
+		cause = errNoAnswer
+		k.fares.failing(errNoAnswer)
+	}
+	return watchlist.Progress{Later: req.answered}, cause
+}
+
+// Release writes what is pending of a scope, whose reader has ended, so that another reader may restore it. Without
+// an answer from the storage it returns when ctx ends.
 func (k *Keeper) Release(ctx context.Context, of scope.Scope) error {
 	k.mu.Lock()
 	s := k.stores[of]
-	delete(k.stores, of)
+	delete(k.late, of)
 	k.mu.Unlock()
 	if s == nil {
 		return nil
 	}
-	err := errors.Join(k.writeStore(ctx, s, nil), s.client.Close(ctx))
+	var err error
+	if s.isPending(&k.mu) {
+		err = k.do(ctx, nil)
+	}
+	k.mu.Lock()
+	delete(k.stores, of)
+	k.mu.Unlock()
 	if err != nil {
 		return fmt.Errorf("cannot write last checkpoint of %s: %w", of, err)
 	}
 	return nil
 }
 
-// BeforeDeliver is called with changes before the next consumer is given them, and stores which objects it will hear of for
-// the first time. If the process crashes before it can store that they were accepted, the next one knows that they may
-// have been told of, and can tell that one of them is gone. If that cannot be stored, records flow all the same.
+// BeforeDeliver is called with changes before the next consumer is given them, and stores which objects that consumer
+// has not had before. If the process crashes before it can store that they were accepted, the next one knows that they
+// may have been emitted, and emits the deletion of one that is gone. If they cannot be stored, records flow all the same.
 func (k *Keeper) BeforeDeliver(ctx context.Context, changes []watchlist.Change) {
-	var introduced map[scope.Scope][]*storage.Operation
+	var introduced []*storage.Operation
+	k.mu.Lock()
 	for i := range changes {
 		c := &changes[i]
 		if !introduces(c) {
 			continue
 		}
-		if introduced == nil {
-			introduced = make(map[scope.Scope][]*storage.Operation)
+		if s := k.stores[*c.Scope]; s != nil {
+			introduced = append(introduced, introduction(s.entry.id, c))
 		}
-		introduced[*c.Scope] = append(introduced[*c.Scope], introduction(c))
 	}
-	for of, operations := range introduced {
-		k.mu.Lock()
-		s := k.stores[of]
-		k.mu.Unlock()
-		if s == nil {
-			continue
-		}
-		err := k.writeStore(ctx, s, operations)
-		if err != nil {
-			err = fmt.Errorf("cannot store which %s are to be told of: %w", of, err)
-		}
-		k.Report(part(of), err)
+	k.mu.Unlock()
+	if len(introduced) == 0 || k.fares.cause() != nil {
+		return // while the storage fails, it is tried at intervals, and not with each batch
+	}
+	wait, cancel := context.WithTimeout(ctx, introduceTimeout)
+	defer cancel()
+	if err := k.do(wait, introduced); errors.Is(err, errNoAnswer) && ctx.Err() == nil {
+		k.fares.failing(err)
 	}
 }
 
@@ -204,95 +271,9 @@ func signal(c chan struct{}) {
 	}
 }
 
-// Start begins to write.
-func (k *Keeper) Start() {
-	ctx, cancel := context.WithCancel(context.Background())
-	k.stop = cancel
-	go func() {
-		defer close(k.done)
-		k.run(ctx)
-	}()
-}
-
-func (k *Keeper) run(ctx context.Context) {
-	for {
-		select {
-		case <-k.wake:
-		case <-ctx.Done():
-			return
-		}
-		pause := k.Interval
-		for {
-			select {
-			case <-time.After(pause):
-			case <-k.full:
-			case <-ctx.Done():
-				return
-			}
-			if k.write(ctx) == nil {
-				break
-			}
-			// What is accepted meanwhile joins the next try.
-			pause = min(max(2*pause, time.Second), 30*time.Second)
-		}
-	}
-}
-
-// write writes every store that has something to write.
-func (k *Keeper) write(ctx context.Context) error {
-	k.mu.Lock()
-	stores := make(map[scope.Scope]*store, len(k.stores))
-	for of, s := range k.stores {
-		stores[of] = s
-	}
-	k.mu.Unlock()
-	var errs []error
-	for of, s := range stores {
-		err := k.writeStore(ctx, s, nil)
-		if err != nil {
-			err = fmt.Errorf("cannot write checkpoint of %s, trying again: %w", of, err)
-			errs = append(errs, err)
-		}
-		k.Report(part(of), err)
-	}
-	return errors.Join(errs...)
-}
-
-// writeStore writes what is pending in a store, and then more, in one transaction.
-func (k *Keeper) writeStore(ctx context.Context, s *store, more []*storage.Operation) error {
-	k.writing.Lock()
-	defer k.writing.Unlock()
-	k.mu.Lock()
-	if s.pending() == 0 && len(more) == 0 {
-		k.mu.Unlock()
-		return nil
-	}
-	t, err := s.take()
-	k.mu.Unlock()
-	if err != nil {
-		return err
-	}
-	if err := s.client.Batch(ctx, append(t.operations, more...)...); err != nil {
-		k.mu.Lock()
-		s.putBack(t)
-		k.mu.Unlock()
-		return err
-	}
-	return nil
-}
-
-// Shutdown writes what is left and closes the storage. Nothing may be accepted any more.
-func (k *Keeper) Shutdown(ctx context.Context) error {
-	if k.stop != nil {
-		k.stop()
-		<-k.done
-	}
-	err := k.write(ctx)
-	for _, s := range k.stores {
-		err = errors.Join(err, s.client.Close(ctx))
-	}
-	if k.selectors != nil {
-		err = errors.Join(err, k.selectors.Close(ctx))
-	}
-	return err
+// isPending reports whether something waits to be written, under the lock that guards the store.
+func (s *store) isPending(mu *sync.Mutex) bool {
+	mu.Lock()
+	defer mu.Unlock()
+	return s.pending() > 0
 }

@@ -1,9 +1,10 @@
 package checkpoint
 
 import (
-	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -13,8 +14,6 @@ import (
 	"go.opentelemetry.io/collector/extension/xextension/storage"
 	"go.uber.org/goleak"
 	"go.uber.org/zap"
-	"go.uber.org/zap/zapcore"
-	"go.uber.org/zap/zaptest/observer"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/memstorage"
@@ -30,18 +29,38 @@ func TestMain(m *testing.M) {
 // life is one run of a receiver with its storage, in a test.
 type life struct {
 	*Keeper
-	reports map[string]error
+	cluster Cluster
+	wanted  []scope.Scope
+
+	mu       sync.Mutex
+	reported error
 }
 
 func begin(extension storage.Extension, logger *zap.Logger) *life {
-	l := &life{reports: map[string]error{}}
+	return beginIn(Cluster{UID: "cluster"}, extension, logger)
+}
+
+func beginIn(cluster Cluster, extension storage.Extension, logger *zap.Logger, wanted ...scope.Scope) *life {
+	l := &life{cluster: cluster, wanted: wanted}
 	l.Keeper = NewKeeper(Options{
 		Extension: extension, Interval: time.Second, MaxChanges: 100, Logger: logger,
-		ClusterUID: func() string { return "cluster" },
-		Report:     func(part string, err error) { l.reports[part] = err },
+		Cluster: func() Cluster { return l.cluster },
+		Wanted:  func(s scope.Scope) bool { return slices.Contains(l.wanted, s) },
+		Report: func(_ string, err error) {
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			l.reported = err
+		},
 	})
 	l.Start()
 	return l
+}
+
+// report is how the storage was last reported to fare.
+func (l *life) report() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.reported
 }
 
 // restore returns what is known of a resource, as "name@version" by UID.
@@ -62,7 +81,25 @@ func change(r *scope.Scope, changeType watchlist.Type, n int, rv string) watchli
 }
 
 func advanced(r *scope.Scope, rv string) watchlist.Change {
-	c := watchlist.Change{Scope: r, Type: watchlist.Advanced}
+	return progress(r, watchlist.Advanced, rv)
+}
+
+// settled ends a snapshot that everything was compared with.
+func settled(r *scope.Scope, rv string) watchlist.Change {
+	c := advanced(r, rv)
+	c.Closes, c.Verifies = true, true
+	return c
+}
+
+func verified(r *scope.Scope, rv string) watchlist.Change {
+	c := progress(r, watchlist.Verified, rv)
+	c.Verifies = true
+	return c
+}
+
+// progress is a change that is no record.
+func progress(r *scope.Scope, t watchlist.Type, rv string) watchlist.Change {
+	c := watchlist.Change{Scope: r, Type: t}
 	c.Object.ResourceVersion = rv
 	return c
 }
@@ -113,6 +150,7 @@ func TestWritesAreCoalesced(t *testing.T) {
 		l := begin(extension, zap.NewNop())
 		_, _, err := l.restore(t, r)
 		require.NoError(t, err)
+		time.Sleep(2 * time.Second)
 		before := extension.Writes()
 		for i := range 100 {
 			l.Accepted([]watchlist.Change{change(r, watchlist.Modified, 1, fmt.Sprint(i+1))})
@@ -215,6 +253,7 @@ func TestWhatIsKnownIsNotStoredBeforeItIsOffered(t *testing.T) {
 		l := begin(extension, zap.NewNop())
 		_, _, err := l.restore(t, r)
 		require.NoError(t, err)
+		time.Sleep(2 * time.Second)
 		before := extension.Writes()
 		relisted := change(r, watchlist.Snapshot, 2, "6")
 		relisted.Origin = watchlist.Relist
@@ -222,129 +261,22 @@ func TestWhatIsKnownIsNotStoredBeforeItIsOffered(t *testing.T) {
 		assert.Equal(t, before, extension.Writes())
 		extension.Fail(storage.ErrStorageFull)
 		l.BeforeDeliver(t.Context(), []watchlist.Change{change(r, watchlist.Added, 4, "9")})
-		require.ErrorIs(t, l.reports["storage of pods"], storage.ErrStorageFull)
-		extension.Fail(nil)
-		l.BeforeDeliver(t.Context(), []watchlist.Change{change(r, watchlist.Added, 5, "10")})
-		require.NoError(t, l.reports["storage of pods"])
-		require.NoError(t, l.Shutdown(t.Context()))
-	})
-}
-
-func TestFailingWritesAreRepeated(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		extension := memstorage.New()
-		r := pods()
-		l := begin(extension, zap.NewNop())
-		_, _, err := l.restore(t, r)
-		require.NoError(t, err)
-
-		extension.Fail(storage.ErrStorageFull)
-		l.Accepted([]watchlist.Change{change(r, watchlist.Added, 1, "5"), change(r, watchlist.Added, 2, "6")})
-		time.Sleep(5 * time.Second)
-		synctest.Wait()
-		require.ErrorIs(t, l.reports["storage of pods"], storage.ErrStorageFull)
-		require.ErrorContains(t, l.reports["storage of pods"], "cannot write checkpoint of pods")
-		l.Accepted([]watchlist.Change{change(r, watchlist.Deleted, 1, "7"), change(r, watchlist.Modified, 2, "8")})
+		require.ErrorIs(t, l.report(), storage.ErrStorageFull)
 		extension.Fail(nil)
 		time.Sleep(time.Minute)
-		synctest.Wait()
-		assert.NoError(t, l.reports["storage of pods"])
-
-		_, known, err := begin2(t, extension)
-		require.NoError(t, err)
-		assert.Equal(t, map[string]string{"uid-2": "ns/name-2@8"}, known, "what came while it failed is newer")
+		require.NoError(t, l.report())
+		before = extension.Writes()
+		l.BeforeDeliver(t.Context(), []watchlist.Change{change(r, watchlist.Added, 5, "10")})
+		assert.Greater(t, extension.Writes(), before)
 		require.NoError(t, l.Shutdown(t.Context()))
 	})
 }
 
-func begin2(t *testing.T, extension storage.Extension) (watchlist.Progress, map[string]string, error) {
+func readAgain(t *testing.T, extension storage.Extension) (watchlist.Progress, map[string]string, error) {
 	l := begin(extension, zap.NewNop())
 	progress, known, err := l.restore(t, pods())
 	require.NoError(t, l.Shutdown(t.Context()))
 	return progress, known, err
-}
-
-func TestStorageThatCannotBeUsed(t *testing.T) {
-	f := func(want string, spoil func(*memstorage.Extension)) {
-		t.Helper()
-		synctest.Test(t, func(t *testing.T) {
-			extension := memstorage.New()
-			r := pods()
-			l := begin(extension, zap.NewNop())
-			_, _, err := l.restore(t, r)
-			require.NoError(t, err)
-			l.Accepted([]watchlist.Change{change(r, watchlist.Added, 1, "5"), advanced(r, "7")})
-			require.NoError(t, l.Shutdown(t.Context()))
-
-			spoil(extension)
-			l = begin(extension, zap.NewNop())
-			r = pods()
-			progress, _, err := l.restore(t, r)
-			require.ErrorContains(t, err, want)
-			assert.True(t, progress.None())
-			assert.Error(t, l.reports["storage of pods"])
-
-			extension.Fail(nil)
-			l.Accepted([]watchlist.Change{change(r, watchlist.Added, 2, "9")}) // records keep flowing
-			require.NoError(t, l.Shutdown(context.Background()))
-		})
-	}
-	f("cannot open storage", func(e *memstorage.Extension) { e.Fail(errors.New("timeout")) })
-	f("cannot decode stored progress", func(e *memstorage.Extension) {
-		e.Damage(func(key string, value []byte) []byte {
-			if key == progressKey {
-				return value[:len(value)/2]
-			}
-			return value
-		})
-	})
-	f("stored object is damaged", func(e *memstorage.Extension) {
-		e.Damage(func(key string, value []byte) []byte {
-			if key == progressKey {
-				return value
-			}
-			return value[:len(value)-1]
-		})
-	})
-}
-
-// What makes a reader read something else gives it another storage.
-func TestReadersDoNotShareAStorage(t *testing.T) {
-	events, pods := schema.GroupResource{Resource: "events"}, schema.GroupResource{Resource: "pods"}
-	variants := []scope.Scope{
-		{GroupResource: events},
-		{GroupResource: schema.GroupResource{Resource: "events", Group: "events.k8s.io"}},
-		{GroupResource: pods},
-		{GroupResource: pods, Namespace: "a"},
-		{GroupResource: pods, Namespace: "b"},
-		{GroupResource: pods, LabelSelector: "a"},
-		{GroupResource: pods, FieldSelector: "a"},
-		{GroupResource: pods, LabelSelector: "a", FieldSelector: "a"},
-	}
-	names := map[string]bool{}
-	for i := range variants {
-		names[storageName("cluster", variants[i])] = true
-		names[storageName("another cluster", variants[i])] = true
-	}
-	assert.Len(t, names, 2*len(variants))
-}
-
-func TestChangedSelectorStartsAfreshAndSaysSo(t *testing.T) {
-	extension := memstorage.New()
-	core, logs := observer.New(zapcore.InfoLevel)
-	read := func(selector string) {
-		l := begin(extension, zap.New(core))
-		r := pods()
-		r.LabelSelector = selector
-		progress, _, err := l.restore(t, r)
-		require.NoError(t, err)
-		assert.True(t, progress.None())
-		require.NoError(t, l.Shutdown(t.Context()))
-	}
-	read("team=web")
-	assert.Zero(t, logs.Len())
-	read("team=pay")
-	assert.Equal(t, 1, logs.FilterMessageSnippet("starting afresh").Len())
 }
 
 func TestInitialStateCutShort(t *testing.T) {
@@ -360,7 +292,7 @@ func TestInitialStateCutShort(t *testing.T) {
 		l.Accepted([]watchlist.Change{{Scope: r, Type: watchlist.SnapshotBegin, Origin: watchlist.Initial, Snapshot: info}, first})
 		require.NoError(t, l.Shutdown(t.Context()))
 
-		progress, known, err := begin2(t, extension)
+		progress, known, err := readAgain(t, extension)
 		require.NoError(t, err)
 		assert.Equal(t, "the epoch", progress.Epoch)
 		assert.Equal(t, 1, progress.Objects)

@@ -4,16 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"net"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
 // How a client shows the API server who it is.
@@ -27,12 +23,23 @@ const (
 // https://kubernetes.io/docs/tasks/run-application/access-api-from-pod/
 const serviceAccountCA = "/var/run/secrets/kubernetes.io/serviceaccount/ca.crt"
 
+// TLS says how to check the API server, and which certificate to show it. The zero value trusts the system's
+// authorities and shows none.
+type TLS struct {
+	CAFile             string // certificates of the authorities to trust, PEM
+	CertFile           string // client certificate and its key, PEM; both or neither
+	KeyFile            string
+	ServerName         string // "" is the host of the URL
+	InsecureSkipVerify bool   // believe any server
+}
+
 // Options say how to reach the API server, and with which manners.
 type Options struct {
 	AuthType   string // one of the Auth constants
 	Kubeconfig string // with AuthKubeConfig; "" follows $KUBECONFIG and ~/.kube/config
 	Context    string // with AuthKubeConfig; "" is the current context
 	APIServer  string // with AuthNone; "" is the cluster that the pod runs in
+	TLS        TLS    // with AuthNone
 
 	QPS         float32 // requests a second
 	Burst       int     // requests at once
@@ -50,6 +57,11 @@ func RESTConfig(o Options) (*rest.Config, error) {
 	if err != nil {
 		return nil, err
 	}
+	return o.applyTo(cfg), nil
+}
+
+// applyTo puts the manners into a config that has the server and the credentials.
+func (o Options) applyTo(cfg *rest.Config) *rest.Config {
 	cfg.Timeout = 0 // it would bound the body of a watch
 	cfg.QPS = o.QPS
 	cfg.Burst = o.Burst
@@ -62,7 +74,7 @@ func RESTConfig(o Options) (*rest.Config, error) {
 		cfg.ExecProvider.StdinUnavailable = true
 		cfg.ExecProvider.StdinUnavailableMessage = "the collector cannot ask for credentials"
 	}
-	return cfg, nil
+	return cfg
 }
 
 func authConfig(o Options) (*rest.Config, error) {
@@ -74,48 +86,15 @@ func authConfig(o Options) (*rest.Config, error) {
 		}
 		return cfg, nil
 	case AuthKubeConfig:
-		return kubeconfig(o)
+		k, err := loadKubeconfig(o.Kubeconfig, o.Context)
+		if err != nil {
+			return nil, err
+		}
+		return k.restConfig()
 	case AuthNone:
 		return noAuth(o)
 	default:
 		return nil, fmt.Errorf("auth_type: %q is not one of serviceAccount, kubeConfig, none", o.AuthType)
-	}
-}
-
-func kubeconfig(o Options) (*rest.Config, error) {
-	rules := clientcmd.NewDefaultClientConfigLoadingRules()
-	rules.ExplicitPath = expandHome(o.Kubeconfig)
-	rules.MigrationRules = nil // they write files
-	rules.WarnIfAllMissing = false
-	files := strings.Join(rules.GetLoadingPrecedence(), ", ")
-	raw, err := rules.Load()
-	if err != nil {
-		return nil, fmt.Errorf("cannot load kubeconfig: %w", err)
-	}
-	if clientcmdapi.IsConfigEmpty(raw) {
-		return nil, fmt.Errorf("cannot load kubeconfig: found none in %s; set kubeconfig or $KUBECONFIG to its path", files)
-	}
-	if err := checkContext(o.Context, raw, files); err != nil {
-		return nil, err
-	}
-	// Not the deferred loading config, which takes the pod's service account if the file names no cluster.
-	overrides := &clientcmd.ConfigOverrides{CurrentContext: o.Context}
-	cfg, err := clientcmd.NewNonInteractiveClientConfig(*raw, o.Context, overrides, rules).ClientConfig()
-	if err != nil {
-		return nil, fmt.Errorf("cannot use kubeconfig %s: %w", files, err)
-	}
-	return cfg, nil
-}
-
-func checkContext(name string, raw *clientcmdapi.Config, files string) error {
-	known := strings.Join(slices.Sorted(maps.Keys(raw.Contexts)), ", ")
-	switch {
-	case name == "" && raw.CurrentContext == "":
-		return fmt.Errorf("context: kubeconfig %s has no current context; write one of: %s", files, known)
-	case name != "" && raw.Contexts[name] == nil:
-		return fmt.Errorf("context: kubeconfig %s has no context %q; write one of: %s", files, name, known)
-	default:
-		return nil
 	}
 }
 
@@ -133,16 +112,22 @@ func expandHome(path string) string {
 }
 
 func noAuth(o Options) (*rest.Config, error) {
+	tlsConfig := rest.TLSClientConfig{
+		CAFile:     o.TLS.CAFile,
+		CertFile:   o.TLS.CertFile,
+		KeyFile:    o.TLS.KeyFile,
+		ServerName: o.TLS.ServerName,
+		Insecure:   o.TLS.InsecureSkipVerify,
+	}
 	if o.APIServer != "" {
-		return &rest.Config{Host: o.APIServer}, nil
+		return &rest.Config{Host: o.APIServer, TLSClientConfig: tlsConfig}, nil
 	}
 	host, port := os.Getenv("KUBERNETES_SERVICE_HOST"), os.Getenv("KUBERNETES_SERVICE_PORT")
 	if host == "" || port == "" {
 		return nil, errors.New("cannot find the API server: not in a pod (no $KUBERNETES_SERVICE_HOST and $KUBERNETES_SERVICE_PORT); set api_server to its URL")
 	}
-	cfg := &rest.Config{Host: "https://" + net.JoinHostPort(host, port)}
-	if _, err := os.Stat(serviceAccountCA); err == nil {
-		cfg.CAFile = serviceAccountCA
+	if _, err := os.Stat(serviceAccountCA); err == nil && tlsConfig.CAFile == "" && !tlsConfig.Insecure {
+		tlsConfig.CAFile = serviceAccountCA
 	}
-	return cfg, nil
+	return &rest.Config{Host: "https://" + net.JoinHostPort(host, port), TLSClientConfig: tlsConfig}, nil
 }

@@ -91,12 +91,23 @@ func TestKubeconfigIsFoundAsKubectlFindsIt(t *testing.T) {
 	assert.Equal(t, "https://one.example.com:6443", cfg.Host)
 }
 
+// As with kubectl, what several files say comes together, and the first one wins.
+func TestMergedKubeconfigs(t *testing.T) {
+	contexts := writeKubeconfig(t, "apiVersion: v1\nkind: Config\ncurrent-context: one\ncontexts:\n- {name: one, context: {cluster: two, user: token}}\n")
+	t.Setenv("KUBECONFIG", contexts+string(filepath.ListSeparator)+writeKubeconfig(t, kubeconfigText))
+	cfg, err := RESTConfig(Options{AuthType: AuthKubeConfig})
+	require.NoError(t, err)
+	assert.Equal(t, "https://two.example.com", cfg.Host)
+	assert.Equal(t, "abc", cfg.BearerToken)
+}
+
 func TestKubeconfigMistakes(t *testing.T) {
 	// In a pod, too, a kubeconfig that names no cluster is a mistake.
 	t.Setenv("KUBERNETES_SERVICE_HOST", "10.0.0.1")
 	t.Setenv("KUBERNETES_SERVICE_PORT", "443")
 	t.Setenv("KUBECONFIG", "")
 	file := writeKubeconfig(t, kubeconfigText)
+	file2 := writeKubeconfig(t, strings.Replace(kubeconfigText, "user: exec", "user: nobody", 1))
 	tests := map[string]struct {
 		options Options
 		want    string
@@ -123,7 +134,23 @@ func TestKubeconfigMistakes(t *testing.T) {
 		},
 		"no cluster": {
 			Options{Kubeconfig: writeKubeconfig(t, strings.Replace(kubeconfigText, "cluster: one,", "cluster: four,", 1))},
-			`cannot use kubeconfig `,
+			`names the cluster "four", which is not there; the file has: one, two`,
+		},
+		"context without cluster": {
+			Options{Kubeconfig: writeKubeconfig(t, strings.Replace(kubeconfigText, "cluster: one, ", "", 1))},
+			`context: context "one" of kubeconfig `,
+		},
+		"cluster without server": {
+			Options{Kubeconfig: writeKubeconfig(t, strings.Replace(kubeconfigText, `server: "https://one.example.com:6443", `, "", 1))},
+			`context: cluster "one" in kubeconfig `,
+		},
+		"no user": {
+			Options{Kubeconfig: file2, Context: "two"},
+			`context: context "two" of kubeconfig ` + file2 + ` names the user "nobody", who is not there; the file has: exec, token`,
+		},
+		"several files": {
+			Options{Kubeconfig: "/nowhere/a:/nowhere/b"},
+			`/nowhere/a:/nowhere/b is a list of files; leave kubeconfig out and set the environment variable $KUBECONFIG to it`,
 		},
 	}
 	for name, tt := range tests {
@@ -152,6 +179,12 @@ func TestWithoutCredentials(t *testing.T) {
 	cfg, err = RESTConfig(Options{AuthType: AuthNone})
 	require.NoError(t, err)
 	assert.Equal(t, "https://[fd00::1]:443", cfg.Host)
+
+	cfg, err = RESTConfig(Options{AuthType: AuthNone, APIServer: "https://api.test", TLS: TLS{
+		CAFile: "ca", CertFile: "cert", KeyFile: "key", ServerName: "name", InsecureSkipVerify: true,
+	}})
+	require.NoError(t, err)
+	assert.Equal(t, rest.TLSClientConfig{CAFile: "ca", CertFile: "cert", KeyFile: "key", ServerName: "name", Insecure: true}, cfg.TLSClientConfig)
 
 	_, err = RESTConfig(Options{AuthType: "tls"})
 	require.EqualError(t, err, `auth_type: "tls" is not one of serviceAccount, kubeConfig, none`)

@@ -2,14 +2,12 @@ package kubeclient
 
 import (
 	"errors"
-	"fmt"
-	"net/http"
-	"net/url"
+	"sync"
 	"time"
 
-	"k8s.io/apimachinery/pkg/runtime/schema"
+	"go.uber.org/zap"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/util/flowcontrol"
+	"k8s.io/client-go/util/connrotation"
 
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/watchlist"
 )
@@ -20,12 +18,16 @@ const defaultHeaderTimeout = 60 * time.Second
 
 // Client sends requests to one API server. It is safe for concurrent use.
 type Client struct {
-	base          *url.URL // scheme, host and the path before /api and /apis
-	connections   *connections
-	http          *http.Client
-	limiter       flowcontrol.RateLimiter
+	tracker       *connrotation.ConnectionTracker // of all connections
+	requests      *Pacer
+	openings      *Pacer // may be nil
 	headerTimeout time.Duration
 	watchGrace    time.Duration
+	logger        *zap.Logger
+
+	mu      sync.Mutex
+	session *session
+	source  *kubeconfigSource // nil if the credentials are in no kubeconfig
 }
 
 var _ watchlist.Opener = (*Client)(nil)
@@ -38,55 +40,95 @@ func WithHeaderTimeout(d time.Duration) Option {
 	return func(c *Client) { c.headerTimeout = d }
 }
 
-// New returns a client for the API server that cfg tells of. It reads certificate files and does not use
+// WithOpenings paces the opening of streams together with other clients. Default: only the client's own rate limit
+// paces it.
+func WithOpenings(p *Pacer) Option {
+	return func(c *Client) { c.openings = p }
+}
+
+// WithLogger logs when other credentials are used than before, and when a changed kubeconfig is of no use.
+// Default: nowhere.
+func WithLogger(logger *zap.Logger) Option {
+	return func(c *Client) { c.logger = logger }
+}
+
+// Connect returns a client for the API server and the credentials that o describes. It reads files and the environment
+// and does not use the network. A kubeconfig is read again when its content changes.
+func Connect(o Options, options ...Option) (*Client, error) {
+	if o.AuthType != AuthKubeConfig {
+		cfg, err := RESTConfig(o)
+		if err != nil {
+			return nil, err
+		}
+		return New(cfg, options...)
+	}
+	source, cfg, err := newKubeconfigSource(o)
+	if err != nil {
+		return nil, err
+	}
+	c, err := New(cfg, options...)
+	if err != nil {
+		return nil, err
+	}
+	c.source = source
+	return c, nil
+}
+
+// New returns a client for the API server and the credentials of cfg. It reads certificate files and does not use
 // the network.
 func New(cfg *rest.Config, options ...Option) (*Client, error) {
 	if cfg.Transport != nil {
 		return nil, errors.New("cannot use a REST config that brings its own transport")
 	}
-	base, err := baseURL(cfg)
-	if err != nil {
-		return nil, err
-	}
-	connections, err := newConnections(cfg)
-	if err != nil {
-		return nil, fmt.Errorf("cannot prepare connections to %s: %w", base.Host, err)
-	}
-	wrapped, err := rest.HTTPWrappersForConfig(withTokenFile(cfg), connections)
-	if err != nil {
-		return nil, fmt.Errorf("cannot prepare credentials for %s: %w", base.Host, err)
-	}
 	c := &Client{
-		base:        base,
-		connections: connections,
-		http: &http.Client{
-			Transport: wrapped,
-			// The API server does not redirect. Whoever does must not be sent the credentials.
-			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-		},
-		limiter:       flowcontrol.NewTokenBucketRateLimiter(cfg.QPS, cfg.Burst),
+		tracker:       connrotation.NewConnectionTracker(),
+		requests:      NewPacer(float64(cfg.QPS), cfg.Burst),
 		headerTimeout: defaultHeaderTimeout,
 		watchGrace:    defaultWatchGrace,
+		logger:        zap.NewNop(),
 	}
 	for _, option := range options {
 		option(c)
 	}
-	return c, nil
+	var err error
+	c.session, err = newSession(cfg, c.tracker)
+	return c, err
 }
 
-func baseURL(cfg *rest.Config) (*url.URL, error) {
-	tlsConfig, err := rest.TLSConfigFor(cfg)
-	if err != nil {
-		return nil, fmt.Errorf("cannot prepare TLS for %s: %w", cfg.Host, err)
+// current is the session that the next request belongs to. It looks at the kubeconfig with every request, as
+// connections does at certificate files.
+func (c *Client) current() *session {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.source == nil {
+		return c.session
 	}
-	base, _, err := rest.DefaultServerURL(cfg.Host, "", schema.GroupVersion{}, tlsConfig != nil)
-	if err != nil {
-		return nil, fmt.Errorf("cannot use API server %q: %w", cfg.Host, err)
+	cfg, err := c.source.changed()
+	if err == nil && cfg == nil {
+		return c.session
 	}
-	return base, nil
+	var renewed *session
+	if err == nil {
+		renewed, err = newSession(cfg, c.tracker)
+	}
+	if err != nil { // half-written, perhaps
+		if c.source.isNews(err) {
+			c.logger.Warn("cannot use the changed kubeconfig, keeping what was read from it before", zap.Error(err))
+		}
+		return c.session
+	}
+	c.source.accept()
+	c.session.connections.closeIdle() // the others close when they have been idle for a while
+	if renewed.base.String() != c.session.base.String() {
+		c.logger.Info("kubeconfig names another API server, using it from now on", zap.String("api_server", renewed.base.Host))
+	} else {
+		c.logger.Info("kubeconfig has changed, using its credentials from now on", zap.String("api_server", renewed.base.Host))
+	}
+	c.session = renewed
+	return c.session
 }
 
 // Close ends every connection, the ones with open responses too.
 func (c *Client) Close() {
-	c.connections.close()
+	c.tracker.CloseAll()
 }

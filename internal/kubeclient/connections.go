@@ -40,8 +40,8 @@ type connections struct {
 	files  map[string]string // contents of the certificate files that shared was made with
 }
 
-func newConnections(cfg *rest.Config) (*connections, error) {
-	c := &connections{cfg: cfg, tracker: connrotation.NewConnectionTracker()}
+func newConnections(cfg *rest.Config, tracker *connrotation.ConnectionTracker) (*connections, error) {
+	c := &connections{cfg: cfg, tracker: tracker}
 	var err error
 	c.files = tlsFiles(cfg)
 	c.shared, err = c.newTransport()
@@ -128,6 +128,9 @@ func (c *connections) newTransport() (*http.Transport, error) {
 	}), nil
 }
 
-func (c *connections) close() {
-	c.tracker.CloseAll()
+// closeIdle closes the connections that no response is open on.
+func (c *connections) closeIdle() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.shared.CloseIdleConnections()
 }

@@ -23,6 +23,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/connrotation"
 
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/watchlist"
 )
@@ -30,12 +31,23 @@ import (
 // identity is a certificate that signs itself, for 127.0.0.1.
 func identity(t *testing.T, name string) (cert, key []byte) {
 	t.Helper()
+	return identityUntil(t, name, time.Now().Add(time.Hour))
+}
+
+// expiredIdentity is one that was good until 2026-01-02.
+func expiredIdentity(t *testing.T, name string) (cert, key []byte) {
+	t.Helper()
+	return identityUntil(t, name, time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
+}
+
+func identityUntil(t *testing.T, name string, until time.Time) (cert, key []byte) {
+	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	require.NoError(t, err)
 	template := &x509.Certificate{
 		SerialNumber:          big.NewInt(1),
 		Subject:               pkix.Name{CommonName: name},
-		NotAfter:              time.Now().Add(time.Hour),
+		NotAfter:              until,
 		IPAddresses:           []net.IP{net.IPv4(127, 0, 0, 1)},
 		IsCA:                  true,
 		BasicConstraintsValid: true,
@@ -54,7 +66,7 @@ func serveAs(t *testing.T, cert, key []byte) net.Addr {
 	pair, err := tls.X509KeyPair(cert, key)
 	require.NoError(t, err)
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		_, _ = io.WriteString(w, r.TLS.PeerCertificates[0].Subject.CommonName+"\n")
+		_, _ = io.WriteString(w, `{"type":"`+r.TLS.PeerCertificates[0].Subject.CommonName+"\"}\n")
 		_ = http.NewResponseController(w).Flush()
 		<-r.Context().Done()
 	}))
@@ -99,17 +111,17 @@ func TestRenewedCertificateFiles(t *testing.T) {
 		return body, line
 	}
 	first, line := open(false)
-	assert.Equal(t, "client1\n", line)
+	assert.Equal(t, `{"type":"client1"}`+"\n", line)
 
-	shared := client.connections.sharedTransport()
-	assert.Same(t, shared, client.connections.sharedTransport(), "nothing has changed")
+	shared := client.session.connections.sharedTransport()
+	assert.Same(t, shared, client.session.connections.sharedTransport(), "nothing has changed")
 	server = server2
 	install(serverCert2, clientCert2, clientKey2)
 	fresh, line := open(true)
-	assert.Equal(t, "client2\n", line, "a fresh connection goes by the files as they are")
+	assert.Equal(t, `{"type":"client2"}`+"\n", line, "a fresh connection goes by the files as they are")
 	second, line := open(false)
-	assert.Equal(t, "client2\n", line, "and so does the next request")
-	assert.NotSame(t, shared, client.connections.sharedTransport())
+	assert.Equal(t, `{"type":"client2"}`+"\n", line, "and so does the next request")
+	assert.NotSame(t, shared, client.session.connections.sharedTransport())
 
 	ended := make(chan error, 1)
 	go func() {
@@ -133,7 +145,7 @@ func TestBadCertificateFiles(t *testing.T) {
 	caFile := filepath.Join(t.TempDir(), "ca")
 	cert, _ := identity(t, "server")
 	require.NoError(t, os.WriteFile(caFile, cert, 0o600))
-	c, err := newConnections(&rest.Config{TLSClientConfig: rest.TLSClientConfig{CAFile: caFile}})
+	c, err := newConnections(&rest.Config{TLSClientConfig: rest.TLSClientConfig{CAFile: caFile}}, connrotation.NewConnectionTracker())
 	require.NoError(t, err)
 	working := c.shared
 	require.NoError(t, os.WriteFile(caFile, []byte("-----BEGIN"), 0o600))

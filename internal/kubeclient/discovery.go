@@ -10,6 +10,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/watchlist"
 )
 
 // acceptDiscovery asks for aggregated discovery (Kubernetes 1.26), and takes what older servers have.
@@ -37,17 +39,33 @@ type groupDiscovery struct {
 	} `json:"versions"`
 }
 
-// errStale is the reason of a group whose server cannot be reached, whose resources are those of some time
-// ago or missing.
-var errStale = errors.New("the API server behind it cannot be reached")
+// errStale is the reason of a group whose resources are those of some time ago or missing, because the server behind
+// it does not answer as it should.
+var errStale = errors.New("the API server behind it has not answered of late")
 
-// Discover asks the server which resources it serves. A group that cannot be discovered hides no other.
+// errNoGroup is what is wrong with a document that proves nothing.
+var errNoGroup = errors.New("the server answered with a list without any API group")
+
+// Discover asks the server which resources it serves. A group that cannot be discovered hides no other. That a resource
+// is not served is proven only by documents of the Kubernetes API that name at least one group; without them Discover
+// fails, or [Served.Lookup] knows nothing about the groups that the document is missing for.
 func (c *Client) Discover(ctx context.Context) (*Served, error) {
 	served := &Served{}
+	var refused error
 	for _, root := range []string{"api", "apis"} {
-		if err := c.discoverRoot(ctx, root, served); err != nil && !apierrors.IsNotFound(err) {
-			return nil, fmt.Errorf("cannot discover the resources under /%s: %w", root, err)
+		err := c.discoverRoot(ctx, root, served)
+		if err == nil {
+			continue
 		}
+		err = fmt.Errorf("cannot discover the resources under /%s: %w", root, err)
+		if !apierrors.IsNotFound(err) && !apierrors.IsForbidden(err) && !errors.Is(err, errNoGroup) {
+			return nil, err
+		}
+		refused = err
+		served.hide(root, err)
+	}
+	if len(served.hidden) == 2 {
+		return nil, refused
 	}
 	return served, nil
 }
@@ -65,27 +83,40 @@ func (c *Client) discoverRoot(ctx context.Context, root string, served *Served) 
 	if err := c.getJSON(ctx, get{path: []string{root}, accept: acceptDiscovery}, &document); err != nil {
 		return err
 	}
+	versions := 0
 	switch document.Kind {
 	case "APIGroupDiscoveryList":
 		for _, group := range document.Items {
-			addGroup(group, served)
+			if (group.Metadata.Name == "") == (root == "api") {
+				versions += addGroup(group, served)
+			}
 		}
-		return nil
 	case "APIVersions":
-		return c.discoverVersions(ctx, "", document.Versions, served)
+		versions = len(document.Versions)
+		if err := c.discoverVersions(ctx, "", document.Versions, served); err != nil {
+			return err
+		}
 	case "APIGroupList":
 		for _, group := range document.Groups {
+			if group.Name == "" {
+				continue
+			}
+			versions += len(group.Versions)
 			if err := c.discoverVersions(ctx, group.Name, preferredFirst(group), served); err != nil {
 				return err
 			}
 		}
-		return nil
 	default:
-		return fmt.Errorf("the server answered with a %q instead of a list of API groups", document.Kind)
+		return errors.New("the server answered with something else than a list of API groups")
 	}
+	if versions == 0 {
+		return errNoGroup
+	}
+	return nil
 }
 
-func addGroup(group groupDiscovery, served *Served) {
+// addGroup returns the number of the group's versions.
+func addGroup(group groupDiscovery, served *Served) int {
 	for _, version := range group.Versions { // the server gives the preferred one first
 		gv := schema.GroupVersion{Group: group.Metadata.Name, Version: version.Version}
 		if version.Freshness == "Stale" {
@@ -105,6 +136,7 @@ func addGroup(group groupDiscovery, served *Served) {
 			served.add(resource)
 		}
 	}
+	return len(group.Versions)
 }
 
 func preferredFirst(group metav1.APIGroup) []string {
@@ -120,33 +152,50 @@ func preferredFirst(group metav1.APIGroup) []string {
 // discoverVersions asks for each version of a group on its own, as servers before Kubernetes 1.26 want it.
 func (c *Client) discoverVersions(ctx context.Context, group string, versions []string, served *Served) error {
 	for _, version := range versions {
-		path := []string{"apis", group, version}
-		if group == "" {
-			path = []string{"api", version}
-		}
-		var list metav1.APIResourceList
-		if err := c.getJSON(ctx, get{path: path, accept: acceptJSON}, &list); err != nil {
+		resources, err := c.DiscoverVersion(ctx, group, version)
+		if err != nil {
 			if ctx.Err() != nil {
 				return err
 			}
 			served.fail(schema.GroupVersion{Group: group, Version: version}, err)
 			continue
 		}
-		for _, r := range list.APIResources {
-			if strings.Contains(r.Name, "/") { // a subresource
-				continue
-			}
-			served.add(Resource{
-				Group:      group,
-				Version:    version,
-				Plural:     r.Name,
-				Kind:       r.Kind,
-				Namespaced: r.Namespaced,
-				Verbs:      r.Verbs,
-			})
+		for _, r := range resources {
+			served.add(r)
 		}
 	}
 	return nil
+}
+
+// DiscoverVersion asks the server for the resources of one version of a group. Some of those who may not read, or
+// cannot get, the list of all groups can get this.
+func (c *Client) DiscoverVersion(ctx context.Context, group, version string) ([]Resource, error) {
+	path := []string{"apis", group, version}
+	if group == "" {
+		path = []string{"api", version}
+	}
+	var list metav1.APIResourceList
+	if err := c.getJSON(ctx, get{path: path, accept: acceptJSON}, &list); err != nil {
+		return nil, err
+	}
+	var resources []Resource
+	for _, r := range list.APIResources {
+		if strings.Contains(r.Name, "/") { // a subresource
+			continue
+		}
+		resources = append(resources, Resource{
+			Group:      group,
+			Version:    version,
+			Plural:     r.Name,
+			Kind:       r.Kind,
+			Namespaced: r.Namespaced,
+			Verbs:      r.Verbs,
+		})
+	}
+	if list.Kind != "APIResourceList" || len(resources) == 0 {
+		return nil, errors.New("the server answered with something else than a list of resources")
+	}
+	return resources, nil
 }
 
 // ClusterUID is the UID of the namespace kube-system, by which a cluster is known.
@@ -186,8 +235,9 @@ func (c *Client) ServedByAggregation(ctx context.Context, group, version string)
 		path:   []string{"apis", "apiregistration.k8s.io", "v1", "apiservices", name},
 		accept: acceptJSON,
 	}, &apiService)
+	var foreign *watchlist.ForeignAnswerError
 	switch {
-	case apierrors.IsForbidden(err), apierrors.IsNotFound(err):
+	case apierrors.IsForbidden(err), apierrors.IsNotFound(err), errors.As(err, &foreign):
 		return false, nil
 	case err != nil:
 		return false, fmt.Errorf("cannot get apiservices (group \"apiregistration.k8s.io\", version v1) named %s: %w", name, err)

@@ -21,6 +21,7 @@ func (a answers) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "404 page not found", http.StatusNotFound)
 	case body == "403":
 		w.WriteHeader(http.StatusForbidden)
+		_, _ = io.WriteString(w, `{"kind":"Status","status":"Failure","message":"forbidden by RBAC","reason":"Forbidden","code":403}`)
 	case body == "503":
 		http.Error(w, "service unavailable", http.StatusServiceUnavailable)
 	default:
@@ -127,19 +128,86 @@ func TestDiscover(t *testing.T) {
 
 func TestDiscoverFails(t *testing.T) {
 	_, err := serve(t, answers{"/api": aggregated["/api"], "/apis": "503"}.ServeHTTP).Discover(t.Context())
-	require.EqualError(t, err, "cannot discover the resources under /apis: the server answered 503 Service Unavailable: service unavailable")
+	require.ErrorContains(t, err, "cannot discover the resources under /apis: 127.0.0.1:")
+	require.ErrorContains(t, err, "answered 503 Service Unavailable with 20 bytes of text/plain")
 	assert.True(t, apierrors.IsServiceUnavailable(err))
 
-	_, err = serve(t, answers{"/api": `{"kind":"Pod"}`}.ServeHTTP).Discover(t.Context())
-	require.ErrorContains(t, err, `a "Pod" instead of a list of API groups`)
+	_, err = serve(t, answers{"/api": "403", "/apis": "403"}.ServeHTTP).Discover(t.Context())
+	require.EqualError(t, err, "cannot discover the resources under /apis: forbidden by RBAC")
+	assert.True(t, apierrors.IsForbidden(err))
+}
 
-	_, err = serve(t, answers{"/api": `{"kind":`}.ServeHTTP).Discover(t.Context())
-	require.ErrorContains(t, err, "unexpected end of JSON input")
+// A document that is not of the Kubernetes API, or has no group, does not prove that anything is not served.
+func TestDiscoverBelievesNoOtherDocument(t *testing.T) {
+	const empty = `{"kind":"APIGroupDiscoveryList","items":[]}`
+	for name, server := range map[string]answers{
+		"nothing is served":      {},
+		"other kind":             {"/api": `{"kind":"Pod"}`, "/apis": aggregated["/apis"]},
+		"no kind":                {"/api": `{}`, "/apis": `{}`},
+		"no JSON":                {"/api": `{"kind":`, "/apis": aggregated["/apis"]},
+		"page":                   {"/api": aggregated["/api"], "/apis": `<!DOCTYPE html><title>default backend - 404</title>`},
+		"text":                   {"/api": aggregated["/api"], "/apis": `default backend - 404`},
+		"JSON of something else": {"/api": aggregated["/api"], "/apis": `{"type":"error","status":"404"}`},
+		"empty, both":            {"/api": empty, "/apis": empty},
+		"nothing at all":         {"/api": aggregated["/api"], "/apis": ""},
+		"null":                   {"/api": aggregated["/api"], "/apis": "null"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			served, err := serve(t, server.ServeHTTP).Discover(t.Context())
+			require.Error(t, err)
+			assert.Nil(t, served)
+		})
+	}
+}
 
-	served, err := serve(t, answers{"/apis": aggregated["/apis"]}.ServeHTTP).Discover(t.Context())
-	require.NoError(t, err, "a server without the core group")
-	_, err = served.Lookup("", true, "pods", "v1")
-	require.ErrorIs(t, err, ErrNotServed)
+// What the answers leave open is unknown, and not absent.
+func TestDiscoverWithOneHalf(t *testing.T) {
+	lookup := func(server answers, group string, known bool, plural string) error {
+		served, err := serve(t, server.ServeHTTP).Discover(t.Context())
+		require.NoError(t, err)
+		_, err = served.Lookup(group, known, plural, "")
+		return err
+	}
+	for _, code := range []string{"403", ""} { // "" is 404
+		withoutCore := answers{"/apis": aggregated["/apis"]}
+		withoutGroups := answers{"/api": aggregated["/api"]}
+		if code != "" {
+			withoutCore["/api"], withoutGroups["/apis"] = code, code
+		}
+		require.ErrorIs(t, lookup(withoutCore, "", true, "pods"), ErrUnknown)
+		require.ErrorIs(t, lookup(withoutCore, "", false, "widgets"), ErrUnknown)
+		require.ErrorIs(t, lookup(withoutCore, "example.com", true, "widgets"), ErrNotServed)
+		require.ErrorIs(t, lookup(withoutGroups, "example.com", true, "widgets"), ErrUnknown)
+		require.ErrorIs(t, lookup(withoutGroups, "", true, "widgets"), ErrNotServed)
+		require.NoError(t, lookup(withoutGroups, "", true, "pods"))
+	}
+	for name, document := range map[string]string{
+		"empty":                      `{"kind":"APIGroupDiscoveryList","items":[]}`,
+		"group without a name":       `{"kind":"APIGroupDiscoveryList","items":[{"versions":[{"version":"v1"}]}]}`,
+		"group without a version":    `{"kind":"APIGroupDiscoveryList","items":[{"metadata":{"name":"apps"}}]}`,
+		"empty, before 1.26":         `{"kind":"APIGroupList","groups":[]}`,
+		"no groups key, before 1.26": `{"kind":"APIGroupList"}`,
+	} {
+		withoutGroups := answers{"/api": aggregated["/api"], "/apis": document}
+		require.ErrorIs(t, lookup(withoutGroups, "apps", true, "widgets"), ErrUnknown, name)
+		require.NoError(t, lookup(withoutGroups, "", true, "pods"), name)
+	}
+	withoutCore := answers{"/api": `{"kind":"APIVersions","versions":[]}`, "/apis": aggregated["/apis"]}
+	require.ErrorIs(t, lookup(withoutCore, "", true, "pods"), ErrUnknown)
+	broken := answers{"/api": legacy["/api"], "/apis": legacy["/apis"], "/api/v1": `{"kind":"APIResourceList","resources":[]}`}
+	require.ErrorIs(t, lookup(broken, "", true, "pods"), ErrUnknown)
+	broken["/api/v1"] = `<html>`
+	require.ErrorIs(t, lookup(broken, "", true, "pods"), ErrUnknown)
+	require.ErrorIs(t, lookup(broken, "autoscaling", true, "horizontalpodautoscalers"), ErrUnknown, "404 for each version")
+}
+
+func TestDiscoverVersion(t *testing.T) {
+	client := serve(t, legacy.ServeHTTP)
+	resources, err := client.DiscoverVersion(t.Context(), "events.k8s.io", "v1")
+	require.NoError(t, err)
+	assert.Equal(t, []Resource{{Group: "events.k8s.io", Version: "v1", Plural: "events", Kind: "Event", Namespaced: true, Verbs: []string{"list", "watch"}}}, resources)
+	_, err = client.DiscoverVersion(t.Context(), "events.k8s.io", "v2")
+	assert.True(t, apierrors.IsNotFound(err))
 }
 
 func TestClusterUID(t *testing.T) {
@@ -148,7 +216,7 @@ func TestClusterUID(t *testing.T) {
 	assert.Equal(t, "f0e1", uid)
 
 	_, err = serve(t, answers{"/api/v1/namespaces/kube-system": "403"}.ServeHTTP).ClusterUID(t.Context())
-	require.ErrorContains(t, err, `cannot get namespaces (group "", version v1) named kube-system: the server answered 403 Forbidden`)
+	require.ErrorContains(t, err, `cannot get namespaces (group "", version v1) named kube-system: forbidden by RBAC`)
 	assert.True(t, apierrors.IsForbidden(err))
 
 	_, err = serve(t, answers{"/api/v1/namespaces/kube-system": `{}`}.ServeHTTP).ClusterUID(t.Context())

@@ -6,10 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"mime"
 	"net/http"
 	"net/url"
 	"time"
+
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/servertext"
 )
 
 const (
@@ -28,6 +29,9 @@ type get struct {
 	accept string
 	fresh  bool          // on a new connection
 	limit  time.Duration // of the whole response, counted from its headers; 0 is none
+	stream bool          // a watch
+	resume bool          // goes before those that do not
+	onSent func()        // may be nil
 }
 
 // timeoutError is a net.Error.
@@ -38,65 +42,99 @@ func (timeoutError) Timeout() bool   { return true }
 func (timeoutError) Temporary() bool { return true }
 
 // get waits for its turn, sends the request and returns the body of an answer in 2xx. The error for any
-// other answer is an *apierrors.StatusError.
+// other answer is an *apierrors.StatusError or a *watchlist.ForeignAnswerError.
+//
+// A request that was refused with 401 is sent once more if there are other credentials to send it with.
 func (c *Client) get(ctx context.Context, g get) (*body, error) {
-	if err := c.limiter.Wait(ctx); err != nil {
-		return nil, err
+	s := c.current()
+	body, code, err := c.attempt(ctx, s, g)
+	if code != http.StatusUnauthorized {
+		return body, err
 	}
-	ctx, cancel := context.WithCancelCause(ctx)
-	body, err := c.send(ctx, cancel, g)
-	if err != nil {
-		cancel(nil)
-		return nil, err
+	if renewed := c.current(); renewed != s || s.refreshes() {
+		g.onSent = nil
+		body, _, err = c.attempt(ctx, renewed, g)
 	}
-	return body, nil
+	return body, err
 }
 
-func (c *Client) send(ctx context.Context, cancel context.CancelCauseFunc, g get) (*body, error) {
-	var err error
-	if g.fresh {
-		if ctx, err = c.connections.withFresh(ctx); err != nil {
-			return nil, err
+// attempt also returns the status of an answer outside 2xx.
+func (c *Client) attempt(ctx context.Context, s *session, g get) (*body, int, error) {
+	if g.stream && c.openings != nil {
+		if err := c.openings.Wait(ctx, g.resume); err != nil {
+			return nil, 0, err
 		}
 	}
-	target := c.base.JoinPath(g.path...)
+	if err := c.requests.Wait(ctx, g.resume); err != nil {
+		return nil, 0, err
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	body, code, err := c.send(ctx, cancel, s, g)
+	if err != nil {
+		cancel(nil)
+		return nil, code, err
+	}
+	return body, 0, nil
+}
+
+func (c *Client) send(ctx context.Context, cancel context.CancelCauseFunc, s *session, g get) (*body, int, error) {
+	var err error
+	if g.fresh {
+		if ctx, err = s.connections.withFresh(ctx); err != nil {
+			return nil, 0, err
+		}
+	}
+	host := s.base.Host
+	target := s.base.JoinPath(g.path...)
 	target.RawQuery = g.query.Encode()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, target.String(), nil)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	req.Header.Set("Accept", g.accept)
+	if g.onSent != nil {
+		g.onSent()
+	}
 
 	headers := time.AfterFunc(c.headerTimeout, func() {
-		cancel(timeoutError(fmt.Sprintf("no answer from %s within %s", c.base.Host, c.headerTimeout)))
+		cancel(timeoutError(fmt.Sprintf("no answer from %s within %s", host, c.headerTimeout)))
 	})
 	defer headers.Stop() // also ends the reading of an error's body
-	res, err := c.http.Do(req)
+	res, err := s.http.Do(req)
 	if err != nil {
-		return nil, cause(ctx, err)
+		err = cause(ctx, err)
+		if refusedByTLS(err) {
+			err = s.refused(err, time.Now())
+		}
+		return nil, 0, err
 	}
 	if res.StatusCode < 200 || res.StatusCode > 299 {
 		defer res.Body.Close()
-		return nil, statusError(res, time.Now())
+		err := answerError(res, host, time.Now())
+		if res.StatusCode == http.StatusUnauthorized {
+			err = s.refused(err, time.Now())
+		}
+		return nil, res.StatusCode, err
 	}
-	mediaType, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type"))
-	if mediaType == "text/html" {
+	b := &body{ReadCloser: res.Body, mediaType: mediaType(res.Header), host: host, status: res.StatusCode, ctx: ctx, cancel: cancel}
+	if isPage(b.mediaType) {
 		res.Body.Close()
-		return nil, fmt.Errorf("%s answered with a web page; is it the API server, or a login page in front of it?", c.base.Host)
+		return nil, 0, b.foreign("a web page")
 	}
-	b := &body{ReadCloser: res.Body, mediaType: mediaType, ctx: ctx, cancel: cancel}
 	if g.limit > 0 {
 		b.limit = time.AfterFunc(g.limit, func() {
-			cancel(timeoutError(fmt.Sprintf("%s did not end the response within %s", c.base.Host, g.limit)))
+			cancel(timeoutError(fmt.Sprintf("%s did not end the response within %s", host, g.limit)))
 		})
 	}
-	return b, nil
+	return b, 0, nil
 }
 
 // body is a response body that ends its request when it is closed.
 type body struct {
 	io.ReadCloser
 	mediaType string // without parameters
+	host      string
+	status    int
 	ctx       context.Context
 	cancel    context.CancelCauseFunc
 	limit     *time.Timer
@@ -130,10 +168,19 @@ func cause(ctx context.Context, err error) error {
 		return timeout
 	}
 	if urlErr, ok := errors.AsType[*url.Error](err); ok {
-		return urlErr.Err
+		err = urlErr.Err
+	}
+	if servertext.Clean(err.Error()) != err.Error() {
+		return &unclean{err}
 	}
 	return err
 }
+
+// unclean is an error of the transport that quotes what came, such as "malformed HTTP response".
+type unclean struct{ error }
+
+func (u *unclean) Error() string { return servertext.Clean(u.error.Error()) }
+func (u *unclean) Unwrap() error { return u.error }
 
 // getJSON reads a small answer into a value.
 func (c *Client) getJSON(ctx context.Context, g get, into any) error {
@@ -147,5 +194,8 @@ func (c *Client) getJSON(ctx context.Context, g get, into any) error {
 	if err != nil {
 		return err
 	}
-	return json.Unmarshal(content, into)
+	if json.Unmarshal(content, into) != nil { // its error may quote the content
+		return body.foreign(describeBody(content, maxSmallBody, body.mediaType) + " that cannot be decoded")
+	}
+	return nil
 }

@@ -55,6 +55,9 @@ func (c *Client) Open(ctx context.Context, req watchlist.Request) (io.ReadCloser
 		accept: accept(req),
 		fresh:  req.FreshConnection,
 		limit:  limit,
+		stream: !req.List,
+		resume: !req.List && !req.SendInitialEvents,
+		onSent: req.OnSent,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("cannot %s: %w", describe(req), err)
@@ -62,7 +65,7 @@ func (c *Client) Open(ctx context.Context, req watchlist.Request) (io.ReadCloser
 	if req.MetadataOnly && !req.List && body.mediaType == protobufType {
 		return newMetadataFrames(body), nil
 	}
-	return body, nil
+	return &checkedBody{body: body, list: req.List}, nil
 }
 
 // describe says in words what is asked for.

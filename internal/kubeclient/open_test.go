@@ -6,14 +6,15 @@ import (
 	"cmp"
 	"compress/gzip"
 	"context"
-	"errors"
 	"io"
 	"net"
 	"net/http"
 	"net/url"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -24,6 +25,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"k8s.io/client-go/rest"
 
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/pipenet"
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/watchlist"
 )
 
@@ -91,19 +93,23 @@ func TestRequests(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
+			answer := firstFrame
+			if tt.request.List {
+				answer = `{"kind":"PodList","items":[]}`
+			}
 			var got *http.Request
 			client := serve(t, func(w http.ResponseWriter, r *http.Request) {
 				got = r
-				_, _ = io.WriteString(w, "answer")
+				_, _ = io.WriteString(w, answer)
 			})
-			client.base.Path = "/k8s/clusters/c-1/" // as behind a proxy that serves several clusters
+			client.session.base.Path = "/k8s/clusters/c-1/" // as behind a proxy that serves several clusters
 			body, err := client.Open(t.Context(), tt.request)
 			require.NoError(t, err)
 			content, err := io.ReadAll(body)
 			require.NoError(t, err)
 			require.NoError(t, body.Close())
 
-			assert.Equal(t, "answer", string(content))
+			assert.Equal(t, answer, string(content))
 			assert.Equal(t, "/k8s/clusters/c-1"+tt.path, got.URL.Path)
 			want, err := url.ParseQuery(tt.query)
 			require.NoError(t, err)
@@ -113,9 +119,15 @@ func TestRequests(t *testing.T) {
 	}
 }
 
-// stall answers with a first line and then waits until the client is gone.
+// Frames of a watch.
+const (
+	firstFrame  = `{"type":"ADDED","object":{"metadata":{"name":"first"}}}` + "\n"
+	secondFrame = `{"type":"ADDED","object":{"metadata":{"name":"second"}}}` + "\n"
+)
+
+// stall answers with a first frame and then waits until the client is gone.
 func stall(w http.ResponseWriter, r *http.Request) {
-	_, _ = io.WriteString(w, "first\n")
+	_, _ = io.WriteString(w, firstFrame)
 	_ = http.NewResponseController(w).Flush()
 	<-r.Context().Done()
 }
@@ -140,14 +152,14 @@ func TestHeaderTimeoutDoesNotBoundTheBody(t *testing.T) {
 		client := newTestClient(t, start(func(w http.ResponseWriter, _ *http.Request) {
 			_ = http.NewResponseController(w).Flush()
 			time.Sleep(2 * timeout)
-			_, _ = io.WriteString(w, "late")
+			_, _ = io.WriteString(w, firstFrame)
 		}), WithHeaderTimeout(timeout))
 		body, err := client.Open(t.Context(), watchlist.Request{Scope: pods, API: podAPI})
 		require.NoError(t, err)
 		defer body.Close()
 		content, err := io.ReadAll(body)
 		require.NoError(t, err)
-		assert.Equal(t, "late", string(content))
+		assert.Equal(t, firstFrame, string(content))
 	})
 }
 
@@ -159,7 +171,7 @@ func TestWatchEndsSoonAfterItsTimeout(t *testing.T) {
 		require.NoError(t, err)
 		defer body.Close()
 		content, err := io.ReadAll(body)
-		assert.Equal(t, "first\n", string(content))
+		assert.Equal(t, firstFrame, string(content))
 		require.ErrorContains(t, err, "did not end the response within 100ms")
 	})
 }
@@ -173,7 +185,7 @@ func TestContextEndsTheBody(t *testing.T) {
 		defer body.Close()
 		line, err := bufio.NewReader(body).ReadString('\n')
 		require.NoError(t, err)
-		assert.Equal(t, "first\n", line)
+		assert.Equal(t, firstFrame, line)
 		cancel()
 		_, err = io.ReadAll(body)
 		require.ErrorIs(t, err, context.Canceled)
@@ -208,19 +220,114 @@ func TestConnectionRefused(t *testing.T) {
 	require.EqualError(t, err, `cannot list widgets (group "example.com", version v1): dial tcp `+listener.Addr().String()+`: connect: connection refused`)
 }
 
-func TestPacing(t *testing.T) {
-	server := func(http.ResponseWriter, *http.Request) {}
-	client := serve(t, server)
-	slow := newTestClient(t, &rest.Config{Host: client.base.String(), QPS: 0.001, Burst: 2})
-	for range 2 {
-		body, err := slow.Open(t.Context(), watchlist.Request{Scope: pods, API: podAPI})
+// While a request waits for its turn, the server does not know about it yet.
+func TestWaitingForTheRateLimit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		network := pipenet.New()
+		var order []string
+		stop := network.Serve(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			order = append(order, r.URL.Query().Get("labelSelector"))
+		}))
+		defer stop()
+		client, err := New(&rest.Config{Host: "http://api.test", QPS: 0.1, Burst: 1, Dial: network.Dial})
+		require.NoError(t, err)
+		defer client.Close()
+
+		began := time.Now()
+		sent := map[string]time.Duration{}
+		var all sync.WaitGroup
+		defer all.Wait()
+		open := func(name string, request watchlist.Request) {
+			request.Scope, request.API = pods, podAPI
+			request.Scope.LabelSelector = name
+			request.OnSent = func() {
+				assert.NotContains(t, sent, name, "called once")
+				sent[name] = time.Since(began)
+			}
+			all.Go(func() {
+				body, err := client.Open(t.Context(), request)
+				if assert.NoError(t, err) {
+					assert.NoError(t, body.Close())
+				}
+			})
+			synctest.Wait()
+		}
+		open("first", watchlist.Request{ResourceVersion: "1"})
+		open("snapshot", watchlist.Request{SendInitialEvents: true})
+		open("list", watchlist.Request{List: true})
+		open("resume", watchlist.Request{ResourceVersion: "42"})
+		assert.Equal(t, map[string]time.Duration{"first": 0}, sent)
+
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, err = client.Open(ctx, watchlist.Request{Scope: pods, API: podAPI, OnSent: func() { t.Error("it never was sent") }})
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.ErrorContains(t, err, "cannot watch pods")
+
+		all.Wait()
+		assert.Equal(t, []string{"first", "resume", "snapshot", "list"}, order)
+		for name, want := range map[string]float64{"resume": 10, "snapshot": 20, "list": 30} {
+			assert.InDelta(t, want, sent[name].Seconds(), 0.01, name)
+		}
+	})
+}
+
+// The opening of streams is paced for all clients of the process together; other requests are not held up by it.
+func TestOpeningsOfSeveralClients(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		network := pipenet.New()
+		stop := network.Serve(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			_, _ = io.WriteString(w, `{"kind":"PodList","items":[]}`)
+		}))
+		defer stop()
+		openings := NewOpeningPacer()
+		var all sync.WaitGroup
+		began := time.Now()
+		for range 2 {
+			client, err := New(&rest.Config{Host: "http://api.test", QPS: 1000, Burst: 1000, Dial: network.Dial}, WithOpenings(openings))
+			require.NoError(t, err)
+			defer client.Close()
+			for range 100 {
+				all.Go(func() {
+					body, err := client.Open(t.Context(), watchlist.Request{Scope: pods, API: podAPI, ResourceVersion: "1"})
+					if assert.NoError(t, err) {
+						assert.NoError(t, body.Close())
+					}
+				})
+			}
+			body, err := client.Open(t.Context(), watchlist.Request{Scope: pods, API: podAPI, List: true})
+			require.NoError(t, err)
+			require.NoError(t, body.Close())
+			assert.Zero(t, time.Since(began))
+		}
+		all.Wait()
+		assert.InDelta(t, 10, time.Since(began).Seconds(), 2, "200 streams at 20 a second")
+	})
+}
+
+// An API server may stand below a path, as Rancher's clusters and kcp's workspaces do.
+func TestBasePaths(t *testing.T) {
+	for base, want := range map[string]string{
+		"":                                   "",
+		"/":                                  "",
+		"/k8s/clusters/c-m-abc":              "/k8s/clusters/c-m-abc",
+		"/k8s/clusters/c-m-abc/":             "/k8s/clusters/c-m-abc",
+		"/clusters/root:org:team-a":          "/clusters/root:org:team-a",
+		"/services/apiexport/x/y/clusters/*": "/services/apiexport/x/y/clusters/*",
+	} {
+		var got []string
+		server := serve(t, func(w http.ResponseWriter, r *http.Request) {
+			got = append(got, r.URL.Path)
+			answers{want + "/api": aggregated["/api"], want + "/apis": aggregated["/apis"], want + "/api/v1/pods": firstFrame}.ServeHTTP(w, r)
+		})
+		client := newTestClient(t, &rest.Config{Host: strings.TrimSuffix(server.session.base.String(), "/") + base, QPS: 1000, Burst: 1000})
+		_, err := client.Discover(t.Context())
+		require.NoError(t, err)
+		body, err := client.Open(t.Context(), watchlist.Request{Scope: pods, API: podAPI})
 		require.NoError(t, err)
 		require.NoError(t, body.Close())
+		assert.Equal(t, []string{want + "/api", want + "/apis", want + "/api/v1/pods"}, got)
 	}
-	ctx, cancel := context.WithTimeoutCause(t.Context(), time.Hour, nil)
-	time.AfterFunc(50*time.Millisecond, cancel)
-	_, err := slow.Open(ctx, watchlist.Request{Scope: pods, API: podAPI})
-	require.ErrorContains(t, err, "cannot watch pods")
 }
 
 // connectionLog notes the client's end of each connection that requests come over, and whether it is open.
@@ -317,11 +424,11 @@ func TestCompression(t *testing.T) {
 		release := make(chan struct{})
 		cfg := start(func(w http.ResponseWriter, r *http.Request) {
 			if r.Header.Get("Accept-Encoding") != "gzip" {
-				_, _ = io.WriteString(w, "plain\n")
+				_, _ = io.WriteString(w, secondFrame)
 				return
 			}
 			w.Header().Set("Content-Encoding", "gzip")
-			for _, line := range []string{"first\n", "second\n"} {
+			for _, line := range []string{firstFrame, secondFrame} {
 				member := gzip.NewWriter(w)
 				_, _ = io.WriteString(member, line)
 				_ = member.Flush() // as kube-apiserver does; without it the line waits for the next member
@@ -337,11 +444,11 @@ func TestCompression(t *testing.T) {
 		lines := bufio.NewReader(body)
 		line, err := lines.ReadString('\n')
 		require.NoError(t, err)
-		assert.Equal(t, "first\n", line, "comes before the second member is written")
+		assert.Equal(t, firstFrame, line, "comes before the second member is written")
 		close(release)
 		line, err = lines.ReadString('\n')
 		require.NoError(t, err)
-		assert.Equal(t, "second\n", line)
+		assert.Equal(t, secondFrame, line)
 		_, err = lines.ReadByte()
 		require.ErrorIs(t, err, io.EOF)
 
@@ -351,7 +458,7 @@ func TestCompression(t *testing.T) {
 		defer plain.Close()
 		content, err := io.ReadAll(plain)
 		require.NoError(t, err)
-		assert.Equal(t, "plain\n", string(content))
+		assert.Equal(t, secondFrame, string(content))
 	})
 }
 
@@ -392,7 +499,7 @@ func TestUnreadStreamsAreSmall(t *testing.T) {
 		written := func(name string) int { mu.Lock(); defer mu.Unlock(); return sent[name] }
 		client := newTestClient(t, start(func(w http.ResponseWriter, r *http.Request) {
 			name := r.URL.Query().Get("labelSelector")
-			chunk := make([]byte, 16<<10)
+			chunk := bytes.Repeat([]byte(" "), 16<<10)
 			for i := 0; i < 8<<20/len(chunk); i++ {
 				n, err := w.Write(chunk)
 				mu.Lock()
@@ -421,20 +528,13 @@ func TestUnreadStreamsAreSmall(t *testing.T) {
 func TestRedirectIsNotFollowed(t *testing.T) {
 	followed := false
 	elsewhere := serve(t, func(http.ResponseWriter, *http.Request) { followed = true })
-	client := serve(t, func(w http.ResponseWriter, r *http.Request) {
-		http.Redirect(w, r, elsewhere.base.String()+"/login?token=sentinel", http.StatusFound)
-	})
-	_, err := client.Open(t.Context(), watchlist.Request{Scope: pods, API: podAPI})
-	require.ErrorContains(t, err, "the server answered 302 Found: a redirect to "+elsewhere.base.Host)
-	assert.NotContains(t, err.Error(), "sentinel")
+	for _, code := range []int{301, 302, 303, 307, 308} {
+		client := serve(t, func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, elsewhere.session.base.String()+"/login?token=sentinel", code)
+		})
+		_, err := client.Open(t.Context(), watchlist.Request{Scope: pods, API: podAPI})
+		require.ErrorContains(t, err, "with a redirect to "+elsewhere.session.base.Host+", which is no answer of the Kubernetes API")
+		assert.NotContains(t, err.Error(), "sentinel")
+	}
 	assert.False(t, followed)
-}
-
-func TestWebPageIsNoStream(t *testing.T) {
-	client := serve(t, func(w http.ResponseWriter, _ *http.Request) {
-		_, _ = io.WriteString(w, "<!DOCTYPE html><html><title>Log in</title></html>")
-	})
-	_, err := client.Open(t.Context(), watchlist.Request{Scope: pods, API: podAPI})
-	require.ErrorContains(t, err, "answered with a web page")
-	assert.False(t, errors.Is(err, context.Canceled))
 }

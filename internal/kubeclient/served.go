@@ -33,6 +33,8 @@ type Served struct {
 	// Failed are the versions of groups that the server could not tell about, mostly because an aggregated
 	// API server is down. What they serve may be missing.
 	Failed map[schema.GroupVersion]error
+
+	hidden map[string]error // why nothing is known of what lies under /api (the core group) or /apis
 }
 
 func (s *Served) add(r Resource) {
@@ -47,6 +49,13 @@ func (s *Served) fail(gv schema.GroupVersion, err error) {
 		s.Failed = map[schema.GroupVersion]error{}
 	}
 	s.Failed[gv] = err
+}
+
+func (s *Served) hide(root string, err error) {
+	if s.hidden == nil {
+		s.hidden = map[string]error{}
+	}
+	s.hidden[root] = err
 }
 
 var (
@@ -121,6 +130,11 @@ func (s *Served) missing(found []Resource, group string, groupKnown bool, plural
 			continue
 		}
 		return fmt.Errorf("%s is %w: cannot discover %s: %w", name, ErrUnknown, gv, s.Failed[gv])
+	}
+	for _, root := range slices.Sorted(maps.Keys(s.hidden)) {
+		if !groupKnown || (group == "") == (root == "api") {
+			return fmt.Errorf("%s is %w: %w", name, ErrUnknown, s.hidden[root])
+		}
 	}
 	switch {
 	case len(found) > 0:

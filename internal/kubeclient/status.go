@@ -1,41 +1,45 @@
 package kubeclient
 
 import (
+	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
-	"html"
 	"io"
 	"math"
-	"mime"
 	"net/http"
 	"net/url"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
-	"unicode"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/k8swatchlist/k8swatchlistreceiver/internal/redact"
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/servertext"
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/watchlist"
 )
 
-const (
-	maxErrorBody    = 64 << 10
-	maxErrorMessage = 400 // runes
-)
+const maxErrorBody = 64 << 10
 
-// statusError makes an error of an answer outside 2xx. API servers, aggregated ones, their filters, proxies
-// and load balancers answer with a Status, text, HTML or nothing.
-func statusError(res *http.Response, now time.Time) *apierrors.StatusError {
+// answerError makes an error of an answer outside 2xx. API servers, aggregated ones, their filters, proxies and load
+// balancers answer with a Status, text, HTML or nothing. What is no Status proves nothing about the resource and our
+// rights; but whoever answers that a server is overloaded or away asks for another attempt, and may say when.
+func answerError(res *http.Response, host string, now time.Time) error {
 	content, _ := io.ReadAll(io.LimitReader(res.Body, maxErrorBody)) // what there is helps
+	contentType := mediaType(res.Header)
 	status, ok := parseStatus(content)
-	if !ok {
-		status = metav1.Status{Status: metav1.StatusFailure, Message: describeAnswer(res, content)}
+	if !ok && !speaksForTheServer(res.StatusCode, contentType, content) {
+		return &watchlist.ForeignAnswerError{
+			Host: host, StatusCode: res.StatusCode, ContentType: contentType,
+			Is: describeAnswer(res, content), Hint: pageHint,
+		}
 	}
-	status.Message = clean(status.Message)
+	if !ok {
+		status = metav1.Status{Status: metav1.StatusFailure, Message: fmt.Sprintf("%s answered %d %s with %s",
+			host, res.StatusCode, http.StatusText(res.StatusCode), describeAnswer(res, content))}
+	}
 	if status.Code == 0 {
 		status.Code = int32(res.StatusCode)
 	}
@@ -48,15 +52,38 @@ func statusError(res *http.Response, now time.Time) *apierrors.StatusError {
 		}
 		status.Details.RetryAfterSeconds = max(status.Details.RetryAfterSeconds, after)
 	}
+	servertext.CleanStatus(&status)
 	return &apierrors.StatusError{ErrStatus: status}
 }
 
 func parseStatus(content []byte) (metav1.Status, bool) {
 	var status metav1.Status
-	if json.Unmarshal(content, &status) != nil || status.Kind != "Status" || status.Status == metav1.StatusSuccess {
+	if e, ok := openEnvelope(content); ok { // of a request for metadata as protobuf
+		if string(e.kind) != "Status" || status.Unmarshal(e.object) != nil {
+			return metav1.Status{}, false
+		}
+		status.Kind = "Status"
+	} else if json.Unmarshal(content, &status) != nil {
 		return metav1.Status{}, false
 	}
-	return status, true
+	return status, status.Kind == "Status" && status.Status != metav1.StatusSuccess
+}
+
+// speaksForTheServer reports whether an answer that is no Status counts nevertheless.
+func speaksForTheServer(code int, contentType string, content []byte) bool {
+	switch code {
+	case http.StatusNotFound:
+		// What kube-apiserver answers for a path that it does not know. Every server written in Go does, so discovery
+		// has to say whether the resource is served.
+		return !isPage(contentType) && string(bytes.TrimSpace(content)) == "404 page not found"
+	case http.StatusGone:
+		return !isPage(contentType) && contentType != acceptJSON
+	case http.StatusInternalServerError: // kube-apiserver panicked, for example
+		return !isPage(contentType)
+	case http.StatusRequestTimeout, http.StatusTooManyRequests:
+		return true
+	}
+	return code > http.StatusInternalServerError
 }
 
 // reason is what the API server would have given with the code.
@@ -71,47 +98,18 @@ func reason(code int) metav1.StatusReason {
 	}
 }
 
-var htmlTitle = regexp.MustCompile(`(?is)<title[^>]*>(.*?)</title>`)
-
-// describeAnswer says what an answer was that is no Status.
+// describeAnswer describes an answer that is no Status.
 func describeAnswer(res *http.Response, content []byte) string {
-	answer := fmt.Sprintf("the server answered %d %s", res.StatusCode, http.StatusText(res.StatusCode))
 	if location, err := url.Parse(res.Header.Get("Location")); err == nil && location.Host != "" {
-		return fmt.Sprintf("%s: a redirect to %s", answer, location.Host) // no more of it, there may be secrets
+		return "a redirect to " + location.Host // no more of it, there may be secrets
 	}
-	text := string(content)
-	mediaType, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type"))
-	if mediaType == "text/html" {
-		text = ""
-		if title := htmlTitle.FindSubmatch(content); title != nil {
-			text = html.UnescapeString(string(title[1]))
-		}
-	}
-	if text = clean(text); text != "" {
-		return answer + ": " + text
-	}
-	return answer
+	return describeBody(content, maxErrorBody, mediaType(res.Header))
 }
 
-// clean makes text fit for one line of a log: printable, redacted and cut.
-func clean(text string) string {
-	text = strings.Map(func(r rune) rune {
-		if !unicode.IsPrint(r) {
-			return ' '
-		}
-		return r
-	}, strings.ToValidUTF8(text, ""))
-	text = redact.Text(strings.Join(strings.Fields(text), " "))
-	if runes := []rune(text); len(runes) > maxErrorMessage {
-		text = string(runes[:maxErrorMessage]) + "…"
-	}
-	return text
-}
-
-// retryAfter is the header's value in seconds, or 0.
+// retryAfter is the header's value in seconds, or 0. [servertext.CleanStatus] caps it.
 // https://www.rfc-editor.org/rfc/rfc9110#field.retry-after
 func retryAfter(header string, now time.Time) int32 {
-	if seconds, err := strconv.ParseInt(strings.TrimSpace(header), 10, 64); err == nil {
+	if seconds, err := strconv.ParseInt(strings.TrimSpace(header), 10, 64); err == nil || errors.Is(err, strconv.ErrRange) {
 		return int32(min(max(seconds, 0), math.MaxInt32))
 	}
 	if at, err := http.ParseTime(header); err == nil && at.After(now) {

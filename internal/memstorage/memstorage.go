@@ -21,7 +21,13 @@ type Extension struct {
 	mu      sync.Mutex
 	clients map[string]map[string][]byte
 	failure error
+	full    error // of writes only
+	hanging chan struct{}
+	panics  any
+	tries   int
 	writes  int
+	within  int // calls that have not returned
+	most    int // of within
 }
 
 var _ storage.Extension = (*Extension)(nil)
@@ -34,6 +40,81 @@ func (e *Extension) Fail(err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.failure = err
+}
+
+// FailWrites lets every write fail with err from now on, and nothing else; nil lets them succeed again.
+func (e *Extension) FailWrites(err error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.full = err
+}
+
+// Hang lets every call from now on, and those under way, take until release is called. They heed no context.
+func (e *Extension) Hang() (release func()) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	hanging := make(chan struct{})
+	e.hanging = hanging
+	return func() {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		e.hanging = nil
+		close(hanging)
+	}
+}
+
+// Panic lets every call panic from now on.
+func (e *Extension) Panic(with any) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.panics = with
+}
+
+// Tries is how many calls have been made, whether or not they failed.
+func (e *Extension) Tries() int {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.tries
+}
+
+// MostAtOnce is how many calls have been under way at once.
+func (e *Extension) MostAtOnce() int {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.most
+}
+
+// enter begins a call and locks the extension, unless that fails; leave unlocks it and ends the call.
+func (e *Extension) enter() error {
+	e.mu.Lock()
+	e.tries++
+	e.within++
+	e.most = max(e.most, e.within)
+	if hanging := e.hanging; hanging != nil {
+		e.mu.Unlock()
+		<-hanging
+		e.mu.Lock()
+	}
+	err, panics := e.failure, e.panics
+	if err != nil || panics != nil {
+		e.leave()
+	}
+	if panics != nil {
+		panic(panics)
+	}
+	return err
+}
+
+func (e *Extension) leave() {
+	e.within--
+	e.mu.Unlock()
+}
+
+// Client returns what is stored under a name, by key.
+func (e *Extension) Client(name string) map[string][]byte {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return maps.Clone(e.clients[name])
 }
 
 // Writes is how many transactions have been written.
@@ -77,11 +158,10 @@ func (e *Extension) Contains(b []byte) bool {
 
 // GetClient implements storage.Extension.
 func (e *Extension) GetClient(_ context.Context, _ component.Kind, _ component.ID, name string) (storage.Client, error) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.failure != nil {
-		return nil, e.failure
+	if err := e.enter(); err != nil {
+		return nil, err
 	}
+	defer e.leave()
 	if e.clients[name] == nil {
 		e.clients[name] = make(map[string][]byte)
 	}
@@ -114,8 +194,10 @@ func (c *client) Delete(ctx context.Context, key string) error {
 }
 
 func (c *client) Batch(_ context.Context, ops ...*storage.Operation) error {
-	c.extension.mu.Lock()
-	defer c.extension.mu.Unlock()
+	if err := c.extension.enter(); err != nil {
+		return err
+	}
+	defer c.extension.leave()
 	return c.batchLocked(ops)
 }
 
@@ -123,8 +205,10 @@ func (c *client) batchLocked(ops []*storage.Operation) error {
 	if c.closed {
 		return errors.New("storage client is closed")
 	}
-	if c.extension.failure != nil {
-		return c.extension.failure
+	for _, op := range ops {
+		if op.Type != storage.Get && c.extension.full != nil {
+			return c.extension.full
+		}
 	}
 	for _, op := range ops {
 		switch op.Type {
@@ -141,11 +225,10 @@ func (c *client) batchLocked(ops []*storage.Operation) error {
 }
 
 func (c *client) Walk(_ context.Context, fn storage.WalkFunc) error {
-	c.extension.mu.Lock()
-	defer c.extension.mu.Unlock()
-	if c.extension.failure != nil {
-		return c.extension.failure
+	if err := c.extension.enter(); err != nil {
+		return err
 	}
+	defer c.extension.leave()
 	var all []*storage.Operation
 	for _, key := range slices.Sorted(maps.Keys(c.values)) {
 		ops, err := fn(key, c.values[key])

@@ -47,6 +47,7 @@ const (
 	keySnapshotEpoch           = "k8s.snapshot.epoch"
 	keySnapshotResourceVersion = "k8s.snapshot.resource_version"
 	keySnapshotObjects         = "k8s.snapshot.objects"
+	keySnapshotIncomplete      = "k8s.snapshot.incomplete"
 
 	keyBodyError = "k8s.body.error"
 
@@ -131,5 +132,8 @@ func putFrame(m pcommon.Map, c *watchlist.Change) {
 	if c.Type == watchlist.SnapshotEnd {
 		putNonEmpty(m, keySnapshotResourceVersion, c.Snapshot.ResourceVersion)
 		m.PutInt(keySnapshotObjects, int64(c.Snapshot.Objects))
+		if c.Snapshot.Incomplete {
+			m.PutBool(keySnapshotIncomplete, true)
+		}
 	}
 }

@@ -255,6 +255,18 @@ func recordCases() []recordCase {
 				"k8s.snapshot.epoch": "e7", "k8s.snapshot.resource_version": "300", "k8s.snapshot.objects": int64(0),
 			},
 		},
+		{
+			name: "end of a set with a hole",
+			change: watchlist.Change{Scope: pods, Type: watchlist.SnapshotEnd, Origin: watchlist.Initial, ReadAt: read,
+				Snapshot: &watchlist.SnapshotInfo{Epoch: "e7", ResourceVersion: "300", Objects: 2, Incomplete: true}},
+			event:     "k8s.snapshot.end",
+			timestamp: read,
+			attributes: map[string]any{
+				"k8s.change.origin": "initial", "k8s.resource.name": "pods",
+				"k8s.snapshot.epoch": "e7", "k8s.snapshot.resource_version": "300", "k8s.snapshot.objects": int64(2),
+				"k8s.snapshot.incomplete": true,
+			},
+		},
 	}
 }
 

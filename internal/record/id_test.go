@@ -60,6 +60,15 @@ func TestIDsDiffer(t *testing.T) {
 		"another set":        {Scope: pods, Type: watchlist.SnapshotBegin, Snapshot: set("e8")},
 		"set of a selection": {Scope: teamWeb, Type: watchlist.SnapshotBegin, Snapshot: set("e7")},
 	}
+	// What one reader of a resource reads is not what another does, be it only in one part of the scope.
+	for _, s := range []scope.Scope{
+		{Namespace: "shop"}, {Namespace: "pay"}, {LabelSelector: "team=web"}, {FieldSelector: "metadata.name!=x"},
+	} {
+		s.Resource = "pods"
+		changes["gap of "+s.String()] = watchlist.Change{Scope: &s, Type: watchlist.Gap, Gap: &watchlist.GapInfo{FromRV: "1", ToRV: "2"}}
+		changes["begin of "+s.String()] = watchlist.Change{Scope: &s, Type: watchlist.SnapshotBegin, Snapshot: set("e7")}
+		changes["end of "+s.String()] = watchlist.Change{Scope: &s, Type: watchlist.SnapshotEnd, Snapshot: set("e7")}
+	}
 	seen := map[string]string{}
 	for _, cluster := range []string{"", "c", "d"} {
 		for name, c := range changes {

@@ -182,6 +182,11 @@ func (w *walk) release() {
 		w.scanner.found = nil
 	}
 	w.scanner.text = nil
+	if cap(w.editsBefore) > maxEditsKept || cap(w.lateBefore) > maxEditsKept || cap(w.late) > maxEditsKept {
+		w.editsBefore, w.lateBefore, w.late = nil, nil, nil
+	}
+	clear(w.editsBefore)
+	clear(w.lateBefore)
 	clear(w.undecided)
 	clear(w.late)
 	w.undecided, w.late = w.undecided[:0], w.late[:0]

@@ -114,12 +114,13 @@ func (w *walk) redo() error {
 	for len(w.late) > 0 {
 		// An object inside the data of another ended before it.
 		slices.SortFunc(w.late, func(a, b late) int { return cmp.Compare(a.from, b.from) })
-		all := slices.Clone(w.late)
+		w.lateBefore = append(w.lateBefore[:0], w.late...)
 		w.late = w.late[:0]
-		earlier := w.edits
-		w.edits = nil
+		w.editsBefore = append(w.editsBefore[:0], w.edits...)
+		earlier := w.editsBefore
+		w.edits = w.edits[:0]
 		done := 0
-		for _, l := range all {
+		for _, l := range w.lateBefore {
 			if l.from < done {
 				continue // inside data that are masked already
 			}

@@ -3,7 +3,6 @@ package redact
 import (
 	"crypto/hmac"
 	"crypto/sha256"
-	"encoding/base64"
 	"encoding/hex"
 	"hash"
 	"strconv"
@@ -27,15 +26,15 @@ func newFingerprintKey(key []byte) *fingerprintKey {
 	return &fingerprintKey{macs: sync.Pool{New: func() any { return hmac.New(sha256.New, key) }}}
 }
 
-// text returns what stands in the place of a value.
-func (k *fingerprintKey) text(value []byte) string {
+// json returns the string, in JSON, that stands in the place of a value.
+func (k *fingerprintKey) json(value []byte) string {
 	mac := k.macs.Get().(hash.Hash)
 	defer k.macs.Put(mac)
 	mac.Reset()
 	mac.Write(value)
 	var sum [sha256.Size]byte
 	var out [96]byte
-	b := append(out[:0], "[REDACTED len="...)
+	b := append(out[:0], `"[REDACTED len=`...)
 	if len(value) < minLength {
 		b = append(b, "<16"...)
 	} else {
@@ -43,13 +42,5 @@ func (k *fingerprintKey) text(value []byte) string {
 	}
 	b = append(b, " hmac="...)
 	b = hex.AppendEncode(b, mac.Sum(sum[:0])[:fingerprintBytes])
-	return string(append(b, ']'))
-}
-
-// decoded returns what a value of data is the base64 of, or the value where it is none.
-func decoded(value []byte) []byte {
-	if out, err := base64.StdEncoding.AppendDecode(nil, value); err == nil {
-		return out
-	}
-	return value
+	return string(append(b, `]"`...))
 }

@@ -2,6 +2,7 @@ package redact
 
 import (
 	"bytes"
+	"encoding/base64"
 	"unicode/utf8"
 
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/jsonscan"
@@ -23,6 +24,10 @@ type walk struct {
 	// Values that are masked or not depending on what comes after them in their object, and those that must be masked.
 	undecided []undecided
 	late      []late
+
+	// What redo has of both from the walk before it.
+	lateBefore  []late
+	editsBefore edits
 
 	inSecretKind int // how many objects around the value are of a kind that ends in Secret
 	namesKeys    bool
@@ -180,10 +185,10 @@ func (w *walk) conceal(i, end int, v verdict, r *rule) (verdict, error) {
 		w.dropped(i)
 		return drop, nil
 	case fingerprint:
-		w.mask(i, end, `"`+w.plan.key.text(w.plainValue(i, end))+`"`, r.reason)
+		w.mask(i, end, w.plan.key.json(w.plainValue(i, end)), r.reason)
 		return mask, nil
 	case fingerprint64:
-		w.mask(i, end, `"`+w.plan.key.text(decoded(w.plain(i, end)))+`"`, r.reason)
+		w.mask(i, end, w.plan.key.json(w.decodedOrPlain(i, end)), r.reason)
 		return mask, nil
 	}
 	if w.mask(i, end, maskedJSON, r.reason) {
@@ -235,6 +240,16 @@ func (w *walk) plainValue(i, end int) []byte {
 		return w.plain(i, end)
 	}
 	return w.data[i:end]
+}
+
+// decodedOrPlain returns the bytes that the string data[i:end] is the base64 of, or its text if it is none.
+func (w *walk) decodedOrPlain(i, end int) []byte {
+	text := w.plain(i, end)
+	var err error
+	if w.decoded, err = base64.StdEncoding.AppendDecode(w.decoded[:0], text); err != nil {
+		return text
+	}
+	return w.decoded
 }
 
 // object passes the object at data[i].

@@ -22,6 +22,7 @@ const (
 	Advanced                      // everything up to Object.ResourceVersion has been emitted; no record
 	Verified                      // a snapshot at Object.ResourceVersion was compared; no record
 	Suspected                     // history may have been lost, see Gap and Doubt; no record
+	Restated                      // all that is known was emitted anew as Known, and everything before Object.ResourceVersion; no record
 )
 
 // Origin says how a change was learned.
@@ -54,8 +55,8 @@ type Change struct {
 	// held at the snapshot's version, and no loss is suspected any more.
 	Verifies bool
 	// Rewinds marks a version of another history, which may be lower than those before.
-	Rewinds bool
-	Doubt   Doubt // of Suspected
+	Rewinds  bool
+	Doubt    Doubt         // of Suspected
 	Gap      *GapInfo      // of Gap only
 	Snapshot *SnapshotInfo // of SnapshotBegin, SnapshotEnd and of Snapshot changes between them
 }
@@ -88,6 +89,12 @@ type Progress struct {
 	// Of an initial state that was cut short: its set of Snapshot changes, which goes on.
 	Epoch   string
 	Objects int // told in that set
+
+	// Unconfirmed: that the server is of the same cluster as before is likely, but not certain. What is known has to be
+	// compared once with what it holds.
+	Unconfirmed bool
+	// Later, unless nil, is closed when it is worth asking again for what could not be had, with an error.
+	Later <-chan struct{}
 }
 
 // None says that nothing has been told.
@@ -116,4 +123,5 @@ type SnapshotInfo struct {
 	Epoch           string // unique to the set
 	ResourceVersion string // of the snapshot; known at SnapshotEnd only
 	Objects         int    // Snapshot changes emitted in the set; known at SnapshotEnd only
+	Incomplete      bool   // objects are missing from the set, since they could not be decoded; known at SnapshotEnd only
 }

@@ -4,10 +4,12 @@ import (
 	"context"
 	"time"
 
+	"go.uber.org/zap"
+
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/redact"
 )
 
-// restore takes up where an earlier reader of the resource was stopped.
+// restore takes up where an earlier reader of the scope was stopped.
 func (r *Reader) restore(ctx context.Context) {
 	if r.Restore == nil {
 		return
@@ -20,8 +22,9 @@ func (r *Reader) restore(ctx context.Context) {
 	if err != nil {
 		r.Observer.InventoryChanged(-r.inventory.len())
 		r.inventory = newInventory()
+		r.storage.later = progress.Later
 		if ctx.Err() == nil {
-			r.Logger.Error("checkpoint is of no use", r.fields(err)...)
+			r.Logger.Warn("reading without what was known before", r.fields(err)...)
 		}
 		return
 	}
@@ -37,6 +40,67 @@ func (r *Reader) restore(ctx context.Context) {
 	}
 	r.scheduleRelistSince(r.verified.at)
 	r.scheduleRotate()
+	if progress.Unconfirmed {
+		r.verifySoon()
+	}
+}
+
+// lateStorage is a storage that could not be used when reading began.
+type lateStorage struct {
+	later    <-chan struct{} // closed when it can be; nil: it is not waited for
+	restored bool            // what it holds has been read
+}
+
+// isReady reports whether the storage that was waited for can be used.
+func (l lateStorage) isReady() bool {
+	select {
+	case <-l.later:
+		return true
+	default:
+		return false
+	}
+}
+
+// restoreLate takes up a storage that could not be used when reading began: what it holds besides what is known may be
+// gone, which a relist shows, and everything that is known has to be kept in it.
+func (r *Reader) restoreLate(ctx context.Context) error {
+	if !r.storage.restored {
+		progress, err := r.Restore(ctx, r.Scope, func(id redact.Identity) {
+			key := keyOf(id)
+			if _, known := r.inventory.get(key); !known && r.owns(key) {
+				r.remember(key, id, version{})
+			}
+		})
+		if err != nil {
+			r.storage.later = progress.Later
+			if ctx.Err() == nil {
+				r.Logger.Warn("still reading without storage", r.fields(err)...)
+			}
+			return nil
+		}
+		r.storage.restored = true
+		r.verifySoon()
+	}
+	for _, key := range r.inventory.all() {
+		if err := r.known(ctx, Change{Key: key, Object: redact.Object{Identity: r.inventory.identity(key)}}); err != nil {
+			return err
+		}
+	}
+	if err := r.emit(ctx, Change{Type: Restated, Object: atVersion(r.position.rv)}, snapshotEmitTimeout); err != nil {
+		return err
+	}
+	r.storage = lateStorage{}
+	r.Logger.Info("storage can be used now, keeping what is known", append(r.fields(nil), zap.Int("objects", r.inventory.len()))...)
+	return nil
+}
+
+// verifyDelay is how long after a restart a relist compares what is not certain: first all streams go on.
+const verifyDelay = 5 * time.Second
+
+// verifySoon makes the next relist due, and again soon until one is complete, even where relists are not configured.
+func (r *Reader) verifySoon() {
+	r.unverified = true
+	r.schedule.relist = time.Now().Add(spread(verifyDelay))
 }
 
 // advanced lets whoever keeps checkpoints know that everything up to a version has been emitted. It is emitted like a

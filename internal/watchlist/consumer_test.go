@@ -87,7 +87,7 @@ func playConsumer(t *testing.T, trouble func(ctx context.Context, until time.Tim
 		watchlist.NewReader(watchlist.Options{
 			Scope: scope.Scope{GroupResource: schema.GroupResource{Resource: "pods"}},
 			API:   scope.API{Version: "v1", Kind: "Pod", Namespaced: true},
-			Plan:  redact.NewPlan("", "pods"), Opener: client, Emitter: queue, SnapshotSlots: make(chan struct{}, 1),
+			Plan:  redact.NewPlan("", "pods"), Opener: client, Emitter: queue, SnapshotSlots: watchlist.NewSlots(1),
 			Now: time.Now, Observer: observed, Logger: zap.NewNop(),
 		}).Run(ctx)
 		require.NoError(t, queue.Shutdown(t.Context()))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net"
 	"net/http"
 	"strings"
 	"time"
@@ -14,15 +15,19 @@ import (
 
 // Ends of a stream that no server told of.
 var (
-	errQueueFull   = errors.New("queue is full")
-	errSilent      = errors.New("nothing came for too long, not even a bookmark")
-	errNoEndMarker = errors.New("server sent no end of the initial events")
-	errIncomplete  = errors.New("server ended the watch before the end of the initial events")
-	errStale       = errors.New("snapshot is older than what was read already")
-	errUndecodable = errors.New("cannot decode a watch event")
-	errRelistDue   = errors.New("a fresh snapshot has to be compared")
-	errPollDue     = errors.New("next snapshot of a resource that cannot be watched is due")
-	errNoVersion   = errors.New("snapshot came without a resourceVersion")
+	errQueueFull     = errors.New("queue is full")
+	errSilent        = errors.New("nothing came for too long, not even a bookmark")
+	errNoEndMarker   = errors.New("server sent no end of the initial events")
+	errIncomplete    = errors.New("server ended the watch before the end of the initial events")
+	errStale         = errors.New("snapshot is older than what was read already")
+	errUndecodable   = errors.New("cannot decode a watch event")
+	errRelistDue     = errors.New("a fresh snapshot has to be compared")
+	errPollDue       = errors.New("next snapshot of a resource that cannot be watched is due")
+	errNoVersion     = errors.New("snapshot came without a resourceVersion")
+	errUnconfirmed   = errors.New("it could not be confirmed that objects are gone which a snapshot lacked")
+	errLackedObjects = errors.New("snapshot lacked objects that exist")
+	errSlowAnswer    = errors.New("server has the request and has not begun to answer")
+	errPageSilent    = errors.New("nothing more came of the page")
 )
 
 // statusCode returns the HTTP status that err stands for, be it the response's or an ERROR event's, or 0.
@@ -39,6 +44,25 @@ func statusCode(err error) int32 {
 // https://kubernetes.io/docs/reference/using-api/api-concepts/#410-gone-responses
 func isExpired(err error) bool {
 	return apierrors.IsResourceExpired(err) || apierrors.IsGone(err) || statusCode(err) == http.StatusGone
+}
+
+// isUnanswered: the request was sent, and nothing came.
+func isUnanswered(err error) bool {
+	var timeout net.Error
+	return errors.As(err, &timeout) && timeout.Timeout() && !errors.Is(err, context.DeadlineExceeded)
+}
+
+// namesInitialEvents: the server refuses to stream the initial state.
+func namesInitialEvents(err error) bool {
+	text := err.Error()
+	return strings.Contains(text, "sendInitialEvents") || strings.Contains(text, "resourceVersionMatch") ||
+		strings.Contains(text, "allowWatchBookmarks")
+}
+
+// blamesSelector: the server refuses a selector, and would refuse it in a LIST too.
+func blamesSelector(err error) bool {
+	text := strings.ToLower(err.Error())
+	return strings.Contains(text, "selector") || strings.Contains(text, "field label") || strings.Contains(text, "label not supported")
 }
 
 // isVersionTooLarge: the server has not come as far as the version asked for. It lags behind, or its history
@@ -78,7 +102,7 @@ func isThrottled(err error) bool {
 	return code == http.StatusTooManyRequests || code == http.StatusServiceUnavailable
 }
 
-// retryAfter is how long the server asks to be left alone.
+// retryAfter is how long the server asks to be left alone, which [servertext.CleanStatus] has capped.
 func retryAfter(err error) time.Duration {
 	seconds, ok := apierrors.SuggestsClientDelay(err)
 	if !ok {
@@ -90,6 +114,14 @@ func retryAfter(err error) time.Duration {
 // isCleanEnd: the server ended the response in good order. Its time was up, it closed a slow watcher, or it
 // is going down; these cannot be told apart.
 func isCleanEnd(err error) bool { return errors.Is(err, io.EOF) }
+
+// reason names why a stream ended, for a metric. One that never began has not ended in good order.
+func (e ending) reason() string {
+	if !e.opened && isCleanEnd(e.err) {
+		return "connection"
+	}
+	return endReason(e.err)
+}
 
 // endReason names why a stream ended, for a metric: a small closed set.
 func endReason(err error) string {
@@ -104,6 +136,8 @@ func endReason(err error) string {
 		return "incomplete"
 	case errors.Is(err, errStale):
 		return "stale"
+	case errors.Is(err, errUnconfirmed), errors.Is(err, errLackedObjects):
+		return "unconfirmed"
 	case errors.Is(err, errRelistDue), errors.Is(err, errPollDue):
 		return "relist"
 	case errors.Is(err, errUndecodable), errors.Is(err, ErrFrameTooLarge):

@@ -13,19 +13,21 @@ type follower struct {
 	live      *stream
 	successor *successor // nil most of the time
 
-	silence *time.Timer
-	relist  *time.Timer
-	rotate  *time.Timer
-	slot    chan struct{} // the snapshot slots, while one is wanted
+	began     time.Time   // when the server began to answer; zero: not yet
+	quietFrom time.Time   // when the server had the request, or the live stream said something last; zero: not yet
+	silence   *time.Timer // fires when it has said nothing for too long
+	relist    *time.Timer
+	rotate    *time.Timer
+	hopeless  error         // why the live stream is no good, as a relist has shown
+	slot      chan struct{} // where to take a slot for a relist, while one is wanted
 }
 
 // follow reads live events from s until it ends, closes it, and says how it ended.
 func (r *Reader) follow(ctx context.Context, s *stream) ending {
-	began := time.Now()
 	f := &follower{
 		Reader:  r,
 		live:    s,
-		silence: time.NewTimer(r.silenceLimit(s)),
+		silence: dueTimer(time.Time{}),
 		relist:  dueTimer(r.schedule.relist),
 		rotate:  dueTimer(r.schedule.rotate),
 	}
@@ -37,16 +39,27 @@ func (r *Reader) follow(ctx context.Context, s *stream) ending {
 		f.relist.Stop()
 		f.rotate.Stop()
 	}()
+	if s.opened { // a snapshot that goes on
+		f.began = time.Now()
+		f.listen()
+	}
 	framesBefore := s.frames
 	err := f.loop(ctx)
-	end := ending{err: err, opened: f.live.opened, frames: f.live.frames, lived: time.Since(began)}
+	end := ending{err: err, opened: f.live.opened, frames: f.live.frames}
 	if f.live == s {
 		end.frames -= framesBefore
+	}
+	if !f.began.IsZero() {
+		end.lived = time.Since(f.began)
+	}
+	if f.live.opened || !isUnanswered(err) { // a server that cannot be reached is not silent
+		f.sumQuiet()
 	}
 	return end
 }
 
 func (f *follower) loop(ctx context.Context) error {
+	sent := f.live.sent
 	for {
 		if err := f.readLive(ctx); err != nil {
 			return err
@@ -54,12 +67,17 @@ func (f *follower) loop(ctx context.Context) error {
 		if err := f.readSuccessor(ctx); err != nil {
 			return err
 		}
+		if f.hopeless != nil {
+			return f.hopeless
+		}
 		select {
+		case <-sent:
+			sent = nil
+			f.quietFrom = time.Now()
 		case c := <-f.live.chunks:
-			if err := f.live.take(c); err != nil {
+			if err := f.takeLive(c); err != nil {
 				return err
 			}
-			f.setState(Reading, nil)
 		case c := <-f.successorChunks():
 			f.takeFromSuccessor(c)
 		case <-f.successorPause():
@@ -69,16 +87,23 @@ func (f *follower) loop(ctx context.Context) error {
 				return err
 			}
 		case <-f.silence.C:
-			return errSilent
+			if !f.successorTakesOver(errSilent) {
+				return errSilent
+			}
 		case <-f.relist.C:
-			f.slot = f.SnapshotSlots
+			f.slot = f.SnapshotSlots.taken
 		case f.slot <- struct{}{}:
 			f.slot = nil
-			if err := f.beginRelist(ctx); err != nil {
+			if err := f.beginRelist(ctx, f.SnapshotSlots.hold()); err != nil {
 				return err
 			}
 		case <-f.rotate.C:
 			f.beginRotate(ctx)
+		case <-f.storage.later:
+			if err := f.restoreLate(ctx); err != nil {
+				return err
+			}
+			f.armRelist()
 		case api := <-f.apis:
 			if f.useAPI(api) {
 				f.beginRotate(ctx)
@@ -87,6 +112,25 @@ func (f *follower) loop(ctx context.Context) error {
 			return ctx.Err()
 		}
 	}
+}
+
+// takeLive takes what came on the live stream. If that is its end, a stream that is to take its place does so at once.
+func (f *follower) takeLive(c chunk) error {
+	if err := f.live.take(c); err != nil {
+		if errors.Is(err, ErrFrameTooLarge) {
+			return f.badFrame(err)
+		}
+		if f.successorTakesOver(err) {
+			return nil
+		}
+		return err
+	}
+	if c.opened {
+		f.began = time.Now()
+		f.listen()
+	}
+	f.nowReading()
+	return nil
 }
 
 // abandonRelist notes that a relist, if one is under way, ends with the live stream.
@@ -109,9 +153,26 @@ func (f *follower) readLive(ctx context.Context) error {
 		if f.lost != nil {
 			return errRelistDue // what an earlier process has begun to make up for is still to be compared
 		}
-		f.silence.Reset(f.silenceLimit(f.live))
+		f.server.quiet, f.server.quietChecks = 0, 0
+		f.server.behindSince = time.Time{}
+		f.listen()
 	}
 	return nil
+}
+
+// listen starts the clock of the silence: the live stream has just begun, or said something. While a request waits for
+// its turn, or for its answer, no clock runs.
+func (f *follower) listen() {
+	f.quietFrom = time.Now()
+	f.silence.Reset(f.silenceLimit(f.live))
+}
+
+// sumQuiet adds to how long streams have said nothing.
+func (f *follower) sumQuiet() {
+	if !f.quietFrom.IsZero() {
+		f.server.quiet += time.Since(f.quietFrom)
+	}
+	f.quietFrom = time.Time{}
 }
 
 // deletedLive remembers deletions while a relist is under way, whose snapshot may still hold the object.
@@ -121,7 +182,7 @@ func (f *follower) deletedLive(key Key, rv version) {
 	}
 }
 
-// silenceLimit is how long a stream may say nothing before it is taken to be dead.
+// silenceLimit is how long a stream may say nothing before it counts as dead.
 func (r *Reader) silenceLimit(s *stream) time.Duration {
 	switch {
 	case r.Knowledge.lacksBookmarks():
@@ -133,9 +194,13 @@ func (r *Reader) silenceLimit(s *stream) time.Duration {
 }
 
 func (r *Reader) scheduleRelist(in time.Duration) {
+	interval := r.RelistInterval
+	if r.unverified && (interval == 0 || interval > failedRelistRetry) {
+		interval = failedRelistRetry
+	}
 	r.schedule.relist = time.Time{}
-	if r.RelistInterval > 0 {
-		r.schedule.relist = time.Now().Add(spread(min(in, r.RelistInterval)))
+	if interval > 0 {
+		r.schedule.relist = time.Now().Add(spread(min(in, interval)))
 	}
 }
 

@@ -6,12 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/redact"
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/servertext"
 )
 
 // frame is one watch event as it came: its type, and the bytes of its object. It is valid until the next
@@ -88,10 +90,23 @@ func parseBookmark(object []byte) (bookmark, error) {
 // statusError turns the object of an ERROR frame into the error that it stands for.
 func statusError(object []byte) error {
 	var status metav1.Status
-	if err := json.Unmarshal(object, &status); err != nil || (status.Code == 0 && status.Reason == "" && status.Message == "") {
+	err := json.Unmarshal(object, &status)
+	if err == nil && status.Kind == "" {
+		status.Message = "" // who knows what it is of
+	}
+	if err != nil || status.Kind != "" && status.Kind != "Status" || status.Code == 0 && status.Reason == "" && status.Message == "" {
 		return fmt.Errorf("server ended the watch: %w", errErrorWithoutStatus)
 	}
+	servertext.CleanStatus(&status)
 	return fmt.Errorf("server ended the watch: %w", &apierrors.StatusError{ErrStatus: status})
+}
+
+// errUnknownType names the type of an event if it looks like one.
+func errUnknownType(event watch.EventType) error {
+	if len(event) > eventTypeMax || strings.ContainsFunc(string(event), func(r rune) bool { return r < 'A' || r > 'Z' }) {
+		return fmt.Errorf("unknown watch event type of %d bytes", len(event))
+	}
+	return fmt.Errorf("unknown watch event type %s", event)
 }
 
 var errErrorWithoutStatus = errors.New("error event without a status")

@@ -15,6 +15,9 @@ type lostHistory struct {
 	noted  bool // a Suspected change was emitted
 	ask    bool // the server may have the history after all: a watch will tell
 
+	// widened: the objects that are not known may be new only to the scope.
+	widened bool
+
 	added, modified, deleted int
 }
 
@@ -63,9 +66,16 @@ func (r *Reader) resetHistory(cause error) {
 	r.Logger.Warn("server's history was set back, comparing everything with a fresh snapshot", r.fields(cause)...)
 }
 
+// ScopeChange is the suspicion of a reader that starts with what was known of other scopes up to a version.
+func ScopeChange(rv string, at time.Time) Suspicion {
+	return Suspicion{Doubt: suspected, Gap: GapInfo{Reason: reasonScopeChanged, FromRV: rv, From: at}}
+}
+
 const (
+	reasonScopeChanged = "scope_changed"
 	reasonHistoryReset = "history_reset"
 	reasonExpired      = "expired"
+	reasonUndecodable  = "undecodable"
 )
 
 func (l *lostHistory) suspicion() Change {
@@ -100,6 +110,7 @@ func (r *Reader) restoreLoss(s *Suspicion) {
 		added: s.Gap.Added, modified: s.Gap.Modified, deleted: s.Gap.Deleted,
 	}
 	r.server.historyReset = s.Gap.Reason == reasonHistoryReset
+	r.lost.widened = s.Gap.Reason == reasonScopeChanged
 	r.lost.ask = s.Gap.Reason == reasonExpired
 }
 

@@ -187,6 +187,12 @@ func (inv *inventory) beginPass() { inv.pass++ }
 func (inv *inventory) markSeen(key Key)   { inv.setPass(key, inv.pass) }
 func (inv *inventory) unmarkSeen(key Key) { inv.setPass(key, inv.pass-1) }
 
+// wasSeen reports whether the snapshot under way held the object.
+func (inv *inventory) wasSeen(key Key) bool {
+	e, ok := inv.entries[key]
+	return ok && e.pass == inv.pass
+}
+
 func (inv *inventory) setPass(key Key, pass uint16) {
 	if e, ok := inv.entries[key]; ok && e.pass != pass {
 		e.pass = pass

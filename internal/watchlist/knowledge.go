@@ -2,6 +2,7 @@ package watchlist
 
 import (
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -9,60 +10,158 @@ import (
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/scope"
 )
 
+const (
+	// What is learned of a server is forgotten, since servers are upgraded, proxies are replaced and rights are
+	// granted: at first after firstMemory, and each time that it turns out to be true again after twice as long.
+	firstMemory = 5 * time.Minute
+	maxMemory   = 24 * time.Hour
+	// unwatchableMemory is the first memory where the server has stated that the resource cannot be watched.
+	unwatchableMemory = time.Hour
+	// muteMemory is the first memory where watches deliver nothing. To find out costs two minutes without changes.
+	muteMemory = 30 * time.Minute
+
+	// maxSilentStreams is how many streams have to begin and then stay silent before the server is known to send no
+	// end marker. A single one may have met a slow server.
+	maxSilentStreams = 3
+)
+
 // Knowledge is what has been learned of how a server serves one resource. The readers of all its scopes share it, so
 // that what one of them found out the hard way the others need not. It is safe for concurrent use.
 type Knowledge struct {
-	mu           sync.Mutex
-	listUntil    time.Time // no WatchList until then
-	pollOnly     bool      // the resource cannot be watched
-	noBookmarks  bool      // only the bookmark that ends the initial events comes
-	sawBookmark  bool
-	sawEndMarker bool // of streamed initial events
-	anyVersion   bool // a snapshot cannot be had at a given version
+	watchDelivers atomic.Bool // a watch has delivered something since the last snapshot found differences
+
+	mu            sync.Mutex
+	listOnly      bool    // the server is known not to send initial events
+	list          learned // no WatchList, or none that can be relied on
+	listForbidden learned
+	unwatchable   learned // the server refuses to let the resource be watched
+	mute          learned // watches deliver nothing
+	silentStreams int     // of initial events, that began and never came to their end
+	noBookmarks   bool    // only the bookmark that ends the initial events comes
+	sawBookmark   bool
+	sawEndMarker  bool // of streamed initial events
+	anyVersion    bool // a snapshot cannot be had at a given version
 }
+
+// learned is something found out about a server that need not stay true.
+type learned struct {
+	until  time.Time
+	memory time.Duration // how long it was remembered last; 0: it was never learned
+}
+
+func (l *learned) holds() bool { return time.Now().Before(l.until) }
+
+// note remembers it, for first if it is new, and reports whether it is.
+func (l *learned) note(first time.Duration) (news bool) {
+	if l.holds() {
+		return false // another reader has just noted it
+	}
+	news = l.memory == 0
+	l.memory = min(max(2*l.memory, first), maxMemory)
+	l.until = time.Now().Add(l.memory)
+	return news
+}
+
+// doubt makes it be found out again.
+func (l *learned) doubt() { l.until = time.Time{} }
 
 // NewKnowledge returns what is known of a resource before anything was asked. With listOnly the server is known not to
 // send initial events.
 func NewKnowledge(resource schema.GroupResource, listOnly bool) *Knowledge {
 	// Events are served straight from etcd, without the cache that makes bookmarks.
-	k := &Knowledge{noBookmarks: scope.IsEvents(resource)}
-	if listOnly {
-		k.listUntil = time.Now().Add(100 * 365 * 24 * time.Hour)
-	}
-	return k
+	return &Knowledge{listOnly: listOnly, noBookmarks: scope.IsEvents(resource)}
 }
 
 // lists reports whether the server is to be asked for a LIST instead of initial events.
 func (k *Knowledge) lists() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return time.Now().Before(k.listUntil)
+	known := k.listOnly || k.list.holds() || k.unwatchable.holds() || k.mute.holds()
+	return known && !k.listForbidden.holds()
 }
 
-// noWatchList notes that the server does not stream initial events, and reports whether that is news.
-func (k *Knowledge) noWatchList() bool {
+// noWatchList notes that the server does not stream initial events that can be relied on, and reports whether that is
+// news.
+func (k *Knowledge) noWatchList() (news bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	news := !time.Now().Before(k.listUntil)
-	k.listUntil = time.Now().Add(listMemory)
-	return news
+	return k.list.note(firstMemory)
 }
 
-// polls reports whether the resource cannot be watched.
+// silentStream notes that initial events began and then nothing came for too long. It reports whether that has happened
+// often enough to prove that the server sends no end marker, and whether this was the first time.
+func (k *Knowledge) silentStream() (proven, first bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.silentStreams++
+	if k.silentStreams < maxSilentStreams {
+		return false, k.silentStreams == 1
+	}
+	k.list.note(firstMemory)
+	return true, false
+}
+
+// doubtLists makes the next snapshot a stream again, because LISTs fail. Where the server is known to send no initial
+// events it changes nothing.
+func (k *Knowledge) doubtLists() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.list.doubt()
+}
+
+// noList notes that the right to list is missing, and reports whether that is news. Whatever else was learned, the
+// resource is streamed then.
+func (k *Knowledge) noList() (news bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.list.doubt()
+	return k.listForbidden.note(firstMemory)
+}
+
+// listsForbidden reports whether the right to list is known to be missing.
+func (k *Knowledge) listsForbidden() bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.listForbidden.holds()
+}
+
+// polls reports whether the resource has to be listed at intervals, since it cannot be watched.
 func (k *Knowledge) polls() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return k.pollOnly
+	return (k.unwatchable.holds() || k.mute.holds()) && !k.listForbidden.holds()
 }
 
-// notWatchable notes that the resource cannot be watched, and reports whether that is news.
-func (k *Knowledge) notWatchable() bool {
+// notWatchable notes that the server does not let the resource be watched, and reports whether that is news.
+func (k *Knowledge) notWatchable() (news bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	news := !k.pollOnly
-	k.pollOnly = true
-	k.listUntil = time.Now().Add(listMemory)
-	return news
+	return k.unwatchable.note(unwatchableMemory)
+}
+
+// watchesAreMute notes that watches deliver nothing although there is something to deliver, and reports whether that is
+// news.
+func (k *Knowledge) watchesAreMute() (news bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.mute.note(muteMemory)
+}
+
+// doubtsWatches reports whether watches were mute when they were tried last.
+func (k *Knowledge) doubtsWatches() bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.mute.memory > 0
+}
+
+// watchDelivered notes that a watch has delivered something.
+func (k *Knowledge) watchDelivered() {
+	if k.watchDelivers.Swap(true) {
+		return
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.mute, k.unwatchable = learned{}, learned{}
 }
 
 // lacksBookmarks reports whether no bookmarks come but those that end initial events.
@@ -89,6 +188,14 @@ func (k *Knowledge) endMarkerSeen() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.sawEndMarker = true
+	k.silentStreams = 0
+}
+
+// streamCompleted notes that a streamed snapshot came to its end and was believed: WatchList works.
+func (k *Knowledge) streamCompleted() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.list = learned{}
 }
 
 // sendsEndMarkers reports whether the end of streamed initial events has ever come.
@@ -105,8 +212,11 @@ func (k *Knowledge) takesAnyVersion() bool {
 	return k.anyVersion
 }
 
-func (k *Knowledge) takeAnyVersion() {
+// takeAnyVersion reports whether it is news.
+func (k *Knowledge) takeAnyVersion() (news bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	news = !k.anyVersion
 	k.anyVersion = true
+	return news
 }

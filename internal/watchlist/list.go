@@ -29,7 +29,7 @@ func (l snapshotLister) Open(ctx context.Context, req Request) (io.ReadCloser, e
 		pages: l.pages,
 		req: Request{
 			Scope: req.Scope, API: req.API, List: true, Limit: listPageItems,
-			MetadataOnly: req.MetadataOnly, FreshConnection: req.FreshConnection,
+			MetadataOnly: req.MetadataOnly, FreshConnection: req.FreshConnection, OnSent: req.OnSent,
 		},
 	}
 	if err := s.openPage(); err != nil {
@@ -44,42 +44,59 @@ type listedSnapshot struct {
 	pages Opener
 	req   Request
 
-	body    io.ReadCloser // of the page under way; nil after the last one
+	page    page // the one under way
+	done    bool
 	decoder *json.Decoder
 	inItems bool
 	meta    metav1.ListMeta
 	item    json.RawMessage
 	out     bytes.Buffer // frames not yet read
+
+	// resourceVersion is the first page's: where the pages are not of one snapshot, what changed while they were read
+	// comes after it.
+	resourceVersion string
 }
 
-func (s *listedSnapshot) Close() error {
-	if s.body == nil {
-		return nil
-	}
-	err := s.body.Close()
-	s.body = nil
-	return err
-}
+func (s *listedSnapshot) Close() error { return s.page.close() }
 
 func (s *listedSnapshot) Read(p []byte) (int, error) {
 	for s.out.Len() == 0 {
-		if s.body == nil {
+		if s.done {
 			return 0, io.EOF
 		}
-		if err := s.step(); err != nil {
+		err := s.step()
+		if err != nil {
+			err = s.repeatPage(err)
+		}
+		if err != nil {
 			return 0, fmt.Errorf("cannot read a page of the list of %s: %w", s.req.Scope.GroupResource, err)
 		}
 	}
 	return s.out.Read(p)
 }
 
+// repeatPage asks for a page that was cut again. Of the first one there is no token: to repeat it is to begin anew.
+func (s *listedSnapshot) repeatPage(cause error) error {
+	_ = s.page.close()
+	for s.req.Continue != "" && s.page.retry(s.ctx, cause) {
+		if cause = s.openPage(); cause == nil {
+			return nil
+		}
+	}
+	return cause
+}
+
 func (s *listedSnapshot) openPage() error {
-	body, err := s.pages.Open(s.ctx, s.req)
-	if err != nil {
+	if err := s.page.open(s.ctx, s.pages, s.req); err != nil {
 		return err
 	}
-	s.body, s.decoder, s.inItems, s.meta = body, json.NewDecoder(body), false, metav1.ListMeta{}
-	return s.expect(json.Delim('{'))
+	s.req.OnSent = nil // of the whole list
+	s.decoder, s.inItems, s.meta = json.NewDecoder(&s.page), false, metav1.ListMeta{}
+	err := s.expect(json.Delim('{'))
+	if err != nil {
+		_ = s.page.close()
+	}
+	return err
 }
 
 // step reads on until there is a frame to give or the page ends.
@@ -122,6 +139,9 @@ func (s *listedSnapshot) readItem() error {
 	if err := s.decoder.Decode(&s.item); err != nil {
 		return decodeError(err)
 	}
+	if s.req.Continue != "" && !s.page.isNew(s.item) {
+		return nil
+	}
 	s.out.WriteString(`{"type":"ADDED","object":`)
 	// A frame is a line, and a list may be printed over many.
 	if err := json.Compact(&s.out, s.item); err != nil {
@@ -133,15 +153,20 @@ func (s *listedSnapshot) readItem() error {
 
 // endPage goes on to the next page or, after the last one, writes the end marker.
 func (s *listedSnapshot) endPage() error {
-	if err := s.Close(); err != nil {
-		return err
+	if s.req.Continue == "" {
+		s.resourceVersion = s.meta.ResourceVersion
 	}
+	err := s.page.close()
+	s.page = page{}
 	if s.meta.Continue != "" {
 		s.req.Continue = s.meta.Continue
 		return s.openPage()
 	}
+	if err != nil {
+		return err
+	}
 	marker, err := json.Marshal(metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
-		ResourceVersion: s.meta.ResourceVersion,
+		ResourceVersion: s.resourceVersion,
 		Annotations:     map[string]string{metav1.InitialEventsAnnotationKey: "true"},
 	}})
 	if err != nil {
@@ -150,6 +175,7 @@ func (s *listedSnapshot) endPage() error {
 	s.out.WriteString(`{"type":"BOOKMARK","object":`)
 	s.out.Write(marker)
 	s.out.WriteString("}\n")
+	s.done = true
 	return nil
 }
 

@@ -28,7 +28,7 @@ func (r *Reader) liveFrame(ctx context.Context, s *stream, line []byte, onDeleti
 		return statusError(f.object)
 	}
 	r.Observer.FrameUndecodable()
-	return r.badFrame(fmt.Errorf("unknown watch event type %q", f.event))
+	return r.badFrame(errUnknownType(f.event))
 }
 
 // liveBookmark moves the position. A bookmark older than the position, as from a replica that lags behind, moves nothing.
@@ -49,6 +49,7 @@ func (r *Reader) liveBookmark(ctx context.Context, s *stream, f frame) error {
 	}
 	r.position.close(mark.rv)
 	r.lastKnown = r.Now()
+	r.progressed()
 	return nil
 }
 
@@ -84,6 +85,7 @@ func (r *Reader) liveObject(ctx context.Context, s *stream, f frame, t Type, onD
 	}
 	r.position.advance(rv, key)
 	r.lastKnown = r.Now()
+	r.progressed()
 	if len(r.deletedAhead) > 0 {
 		r.trimDeletedAhead()
 	}
@@ -94,6 +96,7 @@ func (r *Reader) liveObject(ctx context.Context, s *stream, f frame, t Type, onD
 func (r *Reader) passForeign(rv version, key Key) {
 	r.position.advance(rv, key)
 	r.lastKnown = r.Now()
+	r.progressed()
 }
 
 // isRepeated reports whether the event of an object that exists was emitted already: from a stream before this one, from

@@ -28,7 +28,7 @@ func bareReader() *Reader {
 		Scope:   scope.Scope{GroupResource: schema.GroupResource{Group: "example.com", Resource: "odds"}},
 		API:     scope.API{Version: "v1", Kind: "Odd", Namespaced: true},
 		Plan:    redact.NewPlan("example.com", "odds"),
-		Emitter: openEmitter{}, SnapshotSlots: make(chan struct{}, 1), Logger: zap.NewNop(),
+		Emitter: openEmitter{}, SnapshotSlots: NewSlots(1), Logger: zap.NewNop(),
 		Now: time.Now,
 	})
 }

@@ -12,12 +12,17 @@ import (
 // had or a snapshot has to make up for it, and how long to wait before. The cases are those that a real API
 // server, and what stands in front of one, can produce.
 func (r *Reader) react(ctx context.Context, end ending) {
-	r.Observer.StreamEnded(endReason(end.err))
+	r.Observer.StreamEnded(end.reason())
 	if end.lived >= steadyLife {
 		r.backoff.Reset()
 		r.faults.unexpectedErrors = 0
 	}
+	r.countFruitless(end)
+	r.checkQuiet(end)
 	err := end.err
+	if end.listed {
+		r.noteFailedList(err)
+	}
 	switch {
 	case errors.Is(err, errPollDue), errors.Is(err, errRelistDue):
 		r.loseHistory("relist", checked)
@@ -27,6 +32,17 @@ func (r *Reader) react(ctx context.Context, end ending) {
 		r.Observer.Paused()
 		r.setState(Paused, nil)
 		_ = r.Emitter.WaitForRoom(ctx) // its only error is that ctx has ended
+		return
+
+	case end.listed && isForbidden(err) && r.listForbidden(err):
+		r.wait(ctx, r.backoff.NextBackOff())
+		return
+
+	case errors.Is(err, errLackedObjects):
+		return // it is listed now
+
+	case errors.Is(err, errUnconfirmed):
+		r.wait(ctx, r.backoff.NextBackOff())
 		return
 
 	case isForbidden(err), isUnauthorized(err):
@@ -55,11 +71,7 @@ func (r *Reader) react(ctx context.Context, end ending) {
 		r.awaitHistory(ctx, err)
 		return
 
-	case end.snapshot && !end.listed && r.hasNoWatchList(err):
-		r.faults.incompleteSnapshots, r.faults.internalErrors = 0, 0
-		if r.Knowledge.noWatchList() {
-			r.Logger.Info("server does not stream the initial state of resource, listing it instead", r.fields(err)...)
-		}
+	case end.snapshot && !end.listed && r.givesUpStreaming(end):
 		return
 
 	case isWatchUnsupported(err) && !end.listed:
@@ -82,20 +94,17 @@ func (r *Reader) react(ctx context.Context, end ending) {
 		// never says anything, the position may also lie in the future of a server that was set back:
 		// it is then accepted and stays silent for ever.
 		r.server.freshNext = true
-		if end.frames == 0 {
-			r.loseHistory("silent", suspected)
-			r.Knowledge.silentWatch()
-		}
+		r.reactToSilence(end)
 		return
 
 	case errors.Is(err, errUndecodable), errors.Is(err, ErrFrameTooLarge):
 		if end.snapshot {
 			r.faults.badSnapshots++
 		} else if r.faults.badFrames > 1 {
-			r.loseHistory("undecodable", certain)
+			r.loseHistory(reasonUndecodable, certain)
 		}
 
-	case isCleanEnd(err) && !end.snapshot:
+	case isCleanEnd(err) && end.opened && !end.snapshot:
 		r.reactToCleanEnd(ctx, end)
 		return
 
@@ -110,7 +119,32 @@ func (r *Reader) react(ctx context.Context, end ending) {
 		// Behind a load balancer another connection may lead to an API server that fares better.
 		r.server.freshNext = r.server.freshNext || statusCode(err) >= http.StatusInternalServerError
 	}
-	r.wait(ctx, max(r.backoff.NextBackOff(), retryAfter(err)))
+	r.waitAsAsked(ctx, err)
+}
+
+func (r *Reader) reactToSilence(end ending) {
+	r.server.quiet = 0
+	if end.frames == 0 {
+		r.loseHistory("silent", suspected)
+		r.Knowledge.silentWatch()
+	}
+}
+
+// maxQuiet bounds the time between comparisons where streams are cut before a bookmark is due.
+const maxQuiet = 8 * time.Minute
+
+// checkQuiet compares after several streams that were cut one after the other, as idle ones are by some load balancers, if
+// together they have been silent for too long. Each was alive until then, so that nothing speaks for a loss, but the
+// position may lie in the future of a server that was set back. With each comparison that found nothing the next is
+// further away.
+func (r *Reader) checkQuiet(end ending) {
+	limit := min(resumeSilenceLimit<<r.server.quietChecks, maxQuiet)
+	if end.snapshot || errors.Is(end.err, errSilent) || r.Knowledge.lacksBookmarks() || r.server.quiet < limit {
+		return
+	}
+	r.server.quiet = 0
+	r.server.quietChecks = min(r.server.quietChecks+1, 4)
+	r.loseHistory("silent", checked)
 }
 
 // reactToRefusedVersion: the server refuses a watch from the position. If a second try fares no better, the version
@@ -147,37 +181,108 @@ func (r *Reader) reactToCleanEnd(ctx context.Context, end ending) {
 	r.wait(ctx, r.backoff.NextBackOff())
 }
 
-// hasNoWatchList says that err, met before the end marker, means that no snapshot can be streamed here.
-func (r *Reader) hasNoWatchList(err error) bool {
+// givesUpStreaming decides, after a streamed snapshot that did not come to its end, whether the next one is a LIST.
+func (r *Reader) givesUpStreaming(end ending) bool {
+	err := end.err
 	switch {
-	case isInvalid(err):
-		return true
+	case statusCode(err) == http.StatusBadRequest && !namesInitialEvents(err) && !blamesSelector(err) &&
+		r.snapshotVersion() != "" && r.Knowledge.takeAnyVersion():
+		return true // it may be the version that the server does not understand
+
+	case isInvalid(err), statusCode(err) == http.StatusBadRequest && !blamesSelector(err):
+		return r.listInstead(err, "server does not stream the initial state of resource, listing it instead")
+
 	case errors.Is(err, errNoEndMarker) && !r.Knowledge.sendsEndMarkers():
+		proven, first := r.Knowledge.silentStream()
+		switch {
+		case r.Knowledge.listsForbidden():
+			return false
+		case proven:
+			return r.listInstead(err, "server never sends the end of the initial state of resource, listing it instead")
+		case first:
+			r.Logger.Info("server did not send the end of the initial state of resource, listing it instead this time", r.fields(err)...)
+		}
+		r.server.listNext = true
 		return true
-	case errors.Is(err, errNoEndMarker), errors.Is(err, errIncomplete):
-		// A server that can do it may still fail at it for a while.
-		r.faults.incompleteSnapshots++
-		return r.faults.incompleteSnapshots >= maxIncompleteSnapshots
+
 	case isInternal(err):
-		r.faults.internalErrors++
-		return r.faults.internalErrors >= maxInternalErrors
+		if r.faults.internalErrors++; r.faults.internalErrors < maxInternalErrors {
+			return false
+		}
+	case errors.Is(err, errNoVersion):
+		if r.faults.markersNoVersion++; r.faults.markersNoVersion < maxMarkersNoVersion {
+			return false
+		}
+	case end.opened, isUnanswered(err), isRefused(err):
+		// A server that can do it may still fail at it for a while, and so may the way to it.
+		if r.faults.incompleteSnapshots++; r.faults.incompleteSnapshots < maxIncompleteSnapshots {
+			return false
+		}
+	default:
+		return false // a LIST would fare no better
 	}
-	return false
+	return r.listInstead(err, "initial state of resource fails to be streamed again and again, listing it instead")
+}
+
+// listInstead makes LISTs of the snapshots from now on, for as long as that is remembered, unless that is forbidden.
+func (r *Reader) listInstead(err error, message string) bool {
+	r.faults.incompleteSnapshots, r.faults.internalErrors, r.faults.markersNoVersion = 0, 0, 0
+	if r.Knowledge.listsForbidden() {
+		return false
+	}
+	if r.Knowledge.noWatchList() {
+		r.Logger.Info(message, r.fields(err)...)
+	}
+	r.server.listNext = true
+	return true
+}
+
+// noteFailedList makes the next snapshot a stream again when LISTs fail.
+func (r *Reader) noteFailedList(err error) {
+	if errors.Is(err, errQueueFull) {
+		return
+	}
+	r.faults.failedLists++
+	if r.faults.failedLists >= maxFailedLists || isRefused(err) || isWatchUnsupported(err) {
+		r.faults.failedLists = 0
+		r.server.listNext = false
+		r.Knowledge.doubtLists()
+	}
+}
+
+// listForbidden notes that there is no right to list, so that the resource can only be streamed, and reports whether
+// that is news.
+func (r *Reader) listForbidden(err error) bool {
+	r.server.listNext = false
+	news := r.Knowledge.noList()
+	if news {
+		r.Logger.Warn("no right to list resource, which its server seems not to stream: streaming it all the same; grant the verb list",
+			r.fields(err)...)
+	}
+	return news
+}
+
+// behindFor notes that a server has not come as far as the position, and returns for how long that has been so. A
+// relist counts like a resume, as long as the live stream says nothing either.
+func (r *Reader) behindFor() time.Duration {
+	now := time.Now()
+	if r.server.behindSince.IsZero() || now.Sub(r.server.behindSeen) > behindMemory {
+		r.server.behindSince = now
+	}
+	r.server.behindSeen = now
+	return now.Sub(r.server.behindSince)
 }
 
 // awaitHistory: the server has not come as far as the position. Another one may be ahead, so it gets a
 // minute; then its history was set back, as when etcd is restored from a backup.
 func (r *Reader) awaitHistory(ctx context.Context, err error) {
-	if r.server.behindSince.IsZero() {
-		r.server.behindSince = time.Now()
-	}
 	r.loseHistory("silent", suspected)
-	if time.Since(r.server.behindSince) >= lagTimeout {
+	if r.behindFor() >= lagTimeout {
 		r.resetHistory(err)
 		return
 	}
 	r.server.freshNext = true // perhaps it leads to an API server that is not behind
-	r.wait(ctx, max(r.backoff.NextBackOff(), retryAfter(err)))
+	r.waitAsAsked(ctx, err)
 }
 
 // awaitServed: 404 may be an API server that is starting, or a resource that is no longer served. Only in
@@ -216,6 +321,11 @@ func (r *Reader) sweepRemoved(ctx context.Context) {
 	}
 	r.position, r.lost, r.initial = position{}, nil, snapshotSet{}
 	clear(r.deletedAhead)
+}
+
+// waitAsAsked waits before the next try, for as long as the server asks to be left alone if that is longer.
+func (r *Reader) waitAsAsked(ctx context.Context, err error) {
+	r.wait(ctx, max(r.backoff.NextBackOff(), retryAfter(err)))
 }
 
 func (r *Reader) wait(ctx context.Context, d time.Duration) {

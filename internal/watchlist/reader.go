@@ -33,9 +33,8 @@ type Options struct {
 
 	// Served reports whether the server serves the resource at all, for when it answers 404.
 	Served func(context.Context) (bool, error)
-	// SnapshotSlots bounds the snapshots under way at once, in all readers that share it: a snapshot
-	// holds a slot while it is in the channel.
-	SnapshotSlots chan struct{}
+	// SnapshotSlots bounds the snapshots under way at once, in all readers that share it: those of one server.
+	SnapshotSlots *Slots
 	// Owns reports whether this process emits the object. What it does not own moves the position and nothing
 	// else. nil: it owns every object.
 	Owns func(Key) bool
@@ -54,6 +53,7 @@ type Options struct {
 
 	Observer Observer
 	Logger   *zap.Logger
+	Crowd    *Crowd // shared with other readers; nil: this one logs for itself
 }
 
 const (
@@ -65,11 +65,13 @@ const (
 	silenceLimit       = 150 * time.Second
 	resumeSilenceLimit = 120 * time.Second
 
-	// endMarkerTimeout bounds how long a snapshot may be silent, snapshotTimeout how long it may take.
+	// endMarkerTimeout bounds how long a snapshot may be silent once the server has begun to answer, and endlessTimeout
+	// how long events may come instead of its end that look like those of an ordinary watch. A snapshot that makes
+	// progress may take as long as it likes.
 	endMarkerTimeout = 30 * time.Second
-	snapshotTimeout  = 15 * time.Minute
-	// listMemory is for how long a server is taken to have no WatchList.
-	listMemory = 24 * time.Hour
+	endlessTimeout   = 15 * time.Minute
+	// slowAnswer is after what time it is reported that the server does not begin to answer. The client gives up later.
+	slowAnswer = 30 * time.Second
 	// pollInterval is the time between snapshots of what cannot be watched.
 	pollInterval = 5 * time.Minute
 
@@ -80,10 +82,13 @@ const (
 	shortLife           = 2 * time.Second
 	steadyLife          = 10 * time.Second
 	lagTimeout          = time.Minute
+	behindMemory        = 10 * time.Minute // after which that a server was behind means nothing any more
 	parkInterval        = 5 * time.Minute
 	servedCheckInterval = 30 * time.Second
 
 	maxIncompleteSnapshots = 3
+	maxFailedLists         = 3
+	maxMarkersNoVersion    = 2
 	maxInternalErrors      = 5
 	maxShortEmptyStreams   = 3
 	maxUnexpectedErrors    = 3
@@ -104,12 +109,18 @@ type Reader struct {
 	// deletedAhead holds objects whose deletion was emitted from a snapshot, before the position came to it.
 	deletedAhead map[Key]version
 
+	doubted  doubted      // what the last snapshots lacked and nothing has confirmed
 	initial  snapshotSet  // the set of Snapshot changes of the first snapshot
 	lost     *lostHistory // nil: nothing has to be made up for
 	server   serverView
 	faults   faults
 	schedule schedule
 	state    State
+	pauses   pauses
+
+	storage lateStorage
+	// unverified: whether the server holds what the inventory does has not been seen since it was restored.
+	unverified bool
 
 	apis chan scope.API // holds how the server serves the resource now, if that has changed
 
@@ -127,12 +138,19 @@ type verification struct {
 type serverView struct {
 	historyReset bool      // versions are lower than they were: only equality means something
 	behindSince  time.Time // since when the server has not come as far as the position
+	behindSeen   time.Time // when that was seen last
 	freshNext    bool      // the next stream should leave the connection
+	listNext     bool      // the next snapshot should be a LIST, whatever is known of the server
+
+	quiet       time.Duration // how long streams have said nothing, one after the other
+	quietChecks int           // comparisons for that reason, which found nothing
 }
 
 // faults counts what went wrong since it last went well.
 type faults struct {
 	incompleteSnapshots int // streamed, and ended before the end marker
+	failedLists         int
+	markersNoVersion    int // end markers without a version
 	internalErrors      int // before the end marker
 	badSnapshots        int // held what cannot be decoded
 	shortEmptyStreams   int
@@ -141,6 +159,7 @@ type faults struct {
 	badFramesAt         version
 	failedRelists       int
 	refusedVersions     int // watches from the position that were refused
+	fruitless           int // streams that ended without progress
 }
 
 // schedule is when what happens at intervals happens next; zero is never.
@@ -155,6 +174,9 @@ type schedule struct {
 func NewReader(o Options) *Reader {
 	if o.Observer == nil {
 		o.Observer = NopObserver{}
+	}
+	if o.SnapshotSlots == nil {
+		o.SnapshotSlots = NewSlots(1)
 	}
 	if o.Knowledge == nil {
 		o.Knowledge = NewKnowledge(o.Scope.GroupResource, false)
@@ -201,7 +223,7 @@ type ending struct {
 	listed   bool // which was listed
 	opened   bool // the server had begun to answer
 	frames   int
-	lived    time.Duration
+	lived    time.Duration // since the server began to answer
 }
 
 // readOnce opens what the position calls for and reads it to its end: a snapshot where there is no position
@@ -222,6 +244,11 @@ func (r *Reader) readOnce(ctx context.Context) ending {
 	if r.Knowledge.polls() {
 		if s != nil {
 			s.close()
+		}
+		if r.storage.isReady() {
+			if err := r.restoreLate(ctx); err != nil {
+				return ending{err: err}
+			}
 		}
 		return r.waitForPoll(ctx)
 	}

@@ -3,10 +3,10 @@ package watchlist
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sort"
 	"time"
 
+	"go.uber.org/zap"
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/redact"
@@ -35,7 +35,7 @@ type relist struct {
 	stream       *stream
 	from         version // the position when it began
 	metadataOnly bool
-	holdsSlot    bool
+	slot         *slot
 	unidentified bool // some object could not be identified: nothing is proven absent
 
 	pending      map[Key]redact.Object // newer in the snapshot than in the inventory
@@ -50,21 +50,21 @@ type relist struct {
 // endsAtMarker says that what follows the snapshot is not a stream to go on with.
 func (l *relist) endsAtMarker() bool { return l.stream.listed || l.metadataOnly }
 
-func (f *follower) beginRelist(ctx context.Context) error {
+func (f *follower) beginRelist(ctx context.Context, held *slot) error {
 	if f.successor != nil { // a rotation, which this makes up for
 		f.dropSuccessor()
 		f.rescheduleRotate()
 	}
 	if !f.position.rv.comparable() {
 		// It cannot be known when the live stream has come past a snapshot.
-		<-f.SnapshotSlots
+		held.release()
 		return errRelistDue
 	}
 	l := &relist{
-		from:      f.position.rv,
-		holdsSlot: true,
-		pending:   make(map[Key]redact.Object),
-		deleted:   make(map[Key]version),
+		from:    f.position.rv,
+		slot:    held,
+		pending: make(map[Key]redact.Object),
+		deleted: make(map[Key]version),
 	}
 	req := f.snapshotRequest()
 	req.FreshConnection = true
@@ -72,9 +72,8 @@ func (f *follower) beginRelist(ctx context.Context) error {
 	l.metadataOnly = !f.EmitSnapshots && !f.schedule.relistObjects && f.faults.failedRelists < maxFailedRelists
 	req.MetadataOnly = l.metadataOnly
 	f.inventory.beginPass()
-	l.stream = f.openSnapshot(ctx, req)
+	l.stream = f.openSnapshot(ctx, req, held)
 	f.successor = &successor{stream: l.stream, relist: l}
-	f.successor.setDue(endMarkerTimeout)
 	if f.EmitSnapshots {
 		return l.set.begin(ctx, f.Reader)
 	}
@@ -89,13 +88,13 @@ func (f *follower) readRelist(ctx context.Context) error {
 	}
 	before := s.frames
 	for !l.complete {
-		if s.frames-before == relistBurst {
-			s.throttle(relistBurst)
-			return nil
+		line, ok := []byte(nil), s.frames-before < relistBurst
+		if ok {
+			line, ok = s.next()
 		}
-		line, ok := s.next()
 		if !ok {
 			s.throttle(s.frames - before)
+			s.resetDue(endMarkerTimeout) // while an object was waiting for the queue, the server was not to blame
 			return nil
 		}
 		if err := f.relistFrame(ctx, l, line); errors.Is(err, errQueueFull) || ctx.Err() != nil {
@@ -111,8 +110,7 @@ func (f *follower) readRelist(ctx context.Context) error {
 			s.close()
 		}
 		s.setDue(catchUpTimeout)
-		<-f.SnapshotSlots
-		l.holdsSlot = false
+		l.slot.release()
 	}
 	if f.position.hasPassed(l.endVersion) {
 		return f.finishRelist(ctx)
@@ -153,7 +151,7 @@ func (f *follower) relistFrame(ctx context.Context, l *relist, line []byte) erro
 	case watch.Error:
 		return statusError(fr.object)
 	}
-	f.unidentifiedInRelist(l, fmt.Errorf("unknown watch event type %q", fr.event))
+	f.unidentifiedInRelist(l, errUnknownType(fr.event))
 	return nil
 }
 
@@ -258,6 +256,7 @@ func (f *follower) settleRelist(ctx context.Context, l *relist, missed *lostHist
 	if err := f.emitRelistEnd(ctx, l, missed); err != nil {
 		return nil, err
 	}
+	f.unverified = false
 	f.Observer.RelistEnded("complete")
 	f.verified = verification{l.endVersion, f.Now()}
 	f.schedule.relistObjects, f.faults.failedRelists = false, 0
@@ -268,10 +267,13 @@ func (f *follower) settleRelist(ctx context.Context, l *relist, missed *lostHist
 
 // settleAbsent emits the deletions of the objects that the snapshot lacks.
 func (f *follower) settleAbsent(ctx context.Context, l *relist, missed *lostHistory) error {
-	for _, key := range f.inventory.unseen() {
-		if known, _ := f.inventory.get(key); !known.none() && !l.endVersion.atLeast(known) {
-			continue // younger than the snapshot
+	absent := f.absentFrom(l)
+	if !l.stream.listed && lacksTooMuch(len(absent), f.inventory.len()) {
+		if err := f.confirmRelist(ctx, l, absent, missed); err != nil {
+			return err
 		}
+	}
+	for _, key := range absent {
 		if err := missed.note(ctx, f.Reader); err != nil {
 			return err
 		}
@@ -286,9 +288,45 @@ func (f *follower) settleAbsent(ctx context.Context, l *relist, missed *lostHist
 	return nil
 }
 
+// absentFrom returns what the snapshot should hold and does not.
+func (f *follower) absentFrom(l *relist) []Key {
+	absent := f.inventory.unseen()
+	n := 0
+	for _, key := range absent {
+		if known, _ := f.inventory.get(key); known.none() || l.endVersion.atLeast(known) { // else it is younger
+			absent[n] = key
+			n++
+		}
+	}
+	return absent[:n]
+}
+
+// confirmRelist asks by LIST whether what the relist lacks is gone. If that cannot be confirmed a whole snapshot is
+// taken.
+func (f *follower) confirmRelist(ctx context.Context, l *relist, absent []Key, missed *lostHistory) error {
+	if !f.Knowledge.listsForbidden() {
+		check := &listCheck{Reader: f.Reader, marker: l.endVersion, streamed: true}
+		_, err := check.run(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case err == nil && check.missing == 0:
+			f.Logger.Info("a LIST confirms that objects are gone which a relist lacks", append(f.fields(nil), zap.Int("objects", len(absent)))...)
+			return nil
+		case err == nil:
+			f.streamsLackObjects(check)
+		}
+	}
+	f.Logger.Info("relist lacks many objects, comparing everything with a whole snapshot", append(f.fields(nil), zap.Int("objects", len(absent)))...)
+	f.doubt(absent)
+	f.lost = missed
+	return errRelistDue
+}
+
 // emitRelistEnd emits what follows the last difference.
 func (f *follower) emitRelistEnd(ctx context.Context, l *relist, missed *lostHistory) error {
 	if f.EmitSnapshots {
+		l.set.incomplete = l.unidentified
 		if err := f.emit(ctx, l.set.endChange(f.Reader, l.endVersion), snapshotEmitTimeout); err != nil {
 			return err
 		}
@@ -389,4 +427,19 @@ func (f *follower) relistTimedOut(ctx context.Context) error {
 	}
 	f.failSuccessor(errSilent)
 	return errSilent
+}
+
+// noteFailedRelist learns from the end of a snapshot whether the next one should be a LIST, or no LIST any more. It may
+// be only the metadata that the server cannot give.
+func (f *follower) noteFailedRelist(err error) {
+	s := f.successor
+	switch {
+	case isOwnEnd(err):
+	case s.listed && isForbidden(err):
+		f.listForbidden(err)
+	case s.listed:
+		f.noteFailedList(err)
+	case !s.relist.metadataOnly, isInvalid(err), errors.Is(err, errNoEndMarker):
+		f.givesUpStreaming(ending{err: err, snapshot: true, opened: s.opened, frames: s.frames})
+	}
 }

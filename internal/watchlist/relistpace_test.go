@@ -48,7 +48,7 @@ func TestRelistLeavesTheLiveStreamItsTime(t *testing.T) {
 				}
 				return nil, io.ErrUnexpectedEOF // the rotation that follows a relist
 			}),
-			Emitter: seen, Observer: seen, SnapshotSlots: make(chan struct{}, 1), Now: time.Now,
+			Emitter: seen, Observer: seen, SnapshotSlots: NewSlots(1), Now: time.Now,
 			RelistInterval: 10 * time.Second, Logger: zap.NewNop(),
 		})
 		var running sync.WaitGroup

@@ -99,7 +99,11 @@ type scenario struct {
 	down     time.Duration // the server refuses connections until then
 	gone     [2]time.Duration
 	storage  bool
+	cluster  checkpoint.Cluster // what is known of it
+	broken   time.Duration      // the storage fails until then
+	first    string             // the namespace that is read until the first restart
 	listOnly bool
+	qps      float32 // requests a second that the client may send
 	restarts []restart
 }
 
@@ -110,7 +114,7 @@ type restart struct {
 	crash bool // what was not written is lost
 }
 
-func playScenario(t *testing.T, archive *txtar.Archive) {
+func playScenario(t *testing.T, archive *txtar.Archive) *recordingQueue {
 	files := map[string]string{}
 	for _, f := range archive.Files {
 		files[f.Name] = string(f.Data)
@@ -123,7 +127,7 @@ func playScenario(t *testing.T, archive *txtar.Archive) {
 	script := &scriptedServer{t: t, began: began, expected: parseScript(t, files["server"])}
 	stop := network.Serve(script)
 
-	client, err := kubeclient.New(&rest.Config{Host: "http://apiserver", Dial: network.Dial, QPS: 1000, Burst: 1000})
+	client, err := kubeclient.New(&rest.Config{Host: "http://apiserver", Dial: network.Dial, QPS: s.qps, Burst: int(max(1, s.qps))})
 	require.NoError(t, err)
 
 	core, logs := observer.New(zapcore.InfoLevel)
@@ -135,7 +139,7 @@ func playScenario(t *testing.T, archive *txtar.Archive) {
 	o.Plan = redact.NewPlan(o.Scope.Group, o.Scope.Resource)
 	o.Opener = client
 	o.Emitter = queue
-	o.SnapshotSlots = make(chan struct{}, 3)
+	o.SnapshotSlots = watchlist.NewSlots(3)
 	o.Now = time.Now
 	if jumpingClock != nil {
 		o.Now = jumpingClock
@@ -148,8 +152,15 @@ func playScenario(t *testing.T, archive *txtar.Archive) {
 	}
 
 	extension := memstorage.New()
-	for _, r := range append(s.restarts, restart{at: s.runFor}) {
-		runReader(t, o, queue, s.storage, extension, began.Add(r.at), r.crash, zap.New(core))
+	if s.broken > 0 {
+		extension.Fail(assert.AnError)
+		time.AfterFunc(s.broken, func() { extension.Fail(nil) })
+	}
+	for i, r := range append(s.restarts, restart{at: s.runFor}) {
+		if o.Scope = s.options.Scope; i == 0 && s.first != "" {
+			o.Scope.Namespace = s.first
+		}
+		runReader(t, o, queue, s, extension, began.Add(r.at), r.crash, zap.New(core))
 		time.Sleep(max(0, time.Until(began.Add(r.until))))
 	}
 
@@ -182,18 +193,19 @@ func playScenario(t *testing.T, archive *txtar.Archive) {
 	for _, line := range trimLines(files["want-counts"]) {
 		assert.Contains(t, strings.Split(observed.String(), "\n"), line)
 	}
+	return queue
 }
 
 // runReader runs a reader until a time, with its checkpoints in the extension.
-func runReader(t *testing.T, o watchlist.Options, queue *recordingQueue, stored bool, extension *memstorage.Extension, until time.Time, crash bool, logger *zap.Logger) {
+func runReader(t *testing.T, o watchlist.Options, queue *recordingQueue, s scenario, extension *memstorage.Extension, until time.Time, crash bool, logger *zap.Logger) {
 	ctx, cancel := context.WithDeadline(t.Context(), until)
 	defer cancel()
-	if !stored {
+	if !s.storage {
 		watchlist.NewReader(o).Run(ctx)
 		return
 	}
 	keeper := checkpoint.NewKeeper(checkpoint.Options{
-		Extension: extension, Interval: time.Second, MaxChanges: 1000, ClusterUID: func() string { return "cluster" }, Report: func(string, error) {}, Logger: logger,
+		Extension: extension, Interval: time.Second, MaxChanges: 1000, Cluster: func() checkpoint.Cluster { return s.cluster }, Report: func(string, error) {}, Logger: logger,
 	})
 	keeper.Start()
 	queue.offering, queue.accepted = keeper.BeforeDeliver, keeper.Accepted
@@ -246,8 +258,10 @@ func logLines(logs *observer.ObservedLogs) string {
 
 func readScenarioConfig(t *testing.T, text string) scenario {
 	s := scenario{
-		runFor: 5 * time.Minute,
-		room:   1 << 30,
+		runFor:  5 * time.Minute,
+		room:    1 << 30,
+		qps:     1000,
+		cluster: checkpoint.Cluster{UID: "cluster"},
 		options: watchlist.Options{
 			Scope: scope.Scope{GroupResource: schema.GroupResource{Resource: "pods"}},
 			API:   scope.API{Version: "v1", Kind: "Pod", Namespaced: true},
@@ -275,12 +289,22 @@ func readScenarioConfig(t *testing.T, text string) scenario {
 			s.options.Scope.Resource = value
 		case "room":
 			s.room, _ = strconv.Atoi(value)
+		case "qps":
+			qps, err := strconv.ParseFloat(value, 32)
+			require.NoError(t, err)
+			s.qps = float32(qps)
 		case "consumer-blocked-until":
 			s.blocked = duration(value)
 		case "server-down-until":
 			s.down = duration(value)
 		case "storage":
 			s.storage = true
+		case "cluster": // unknown
+			s.cluster = checkpoint.Cluster{Fingerprint: "server"}
+		case "storage-fails-until":
+			s.broken = duration(value)
+		case "namespace-before-the-restart":
+			s.first = value
 		case "initial":
 			s.options.SkipInitial = value == "skip"
 		case "restart", "crash":

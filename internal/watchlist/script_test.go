@@ -33,6 +33,7 @@ import (
 //	  deep 20000 a@5         an object that holds arrays in arrays, so many deep
 //	  pad 4096               the next object carries a string of that length
 //	  items a@5 b@6 rv=7 [continue=x]    the page of a LIST
+//	  cut-items a@5 [b@6 …]              the beginning of such a page; then the connection breaks
 //	  status 403 Forbidden … HTTP status with a Status body
 //	  text 429 5 …           HTTP status with Retry-After and a text/plain body
 //	  wait 5s                virtual time passes
@@ -43,6 +44,9 @@ import (
 //	  hang                   nothing more comes
 //	  end                    the response ends in good order
 //	  reset                  the connection breaks
+//
+// A LIST that is not expected, right after the end marker of a snapshot, is answered with what that snapshot held: it is
+// how the reader makes sure of a snapshot that lacks much.
 //
 // A watch that does not end stays open until the client closes it, with a bookmark a minute once it has said
 // how far it is; after "hang" it says nothing more.
@@ -55,6 +59,7 @@ type scriptedServer struct {
 	trouble  []string
 	requests []string
 	signals  map[string]chan struct{}
+	streamed *exchange // the LIST that agrees with the last snapshot, if that has come to its end
 }
 
 // signal returns a channel that is closed once the script has said so.
@@ -134,6 +139,11 @@ func (s *scriptedServer) next(request string) *exchange {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.requests = append(s.requests, fmt.Sprintf("%s %s", time.Since(s.began).Round(time.Second), request))
+	streamed := s.streamed
+	s.streamed = nil
+	if request == "list" && streamed != nil && !s.expects(request) {
+		return streamed
+	}
 	if len(s.expected) == 0 {
 		s.trouble = append(s.trouble, "unexpected request: "+request)
 		return nil
@@ -153,6 +163,16 @@ func (s *scriptedServer) next(request string) *exchange {
 		s.expected = s.expected[1:]
 	}
 	return e
+}
+
+// expects reports whether the script has an answer for the request.
+func (s *scriptedServer) expects(request string) bool {
+	for i, e := range s.expected[:min(2, len(s.expected))] {
+		if e.request == request && (i == 0 || s.expected[0].repeats || s.expected[0].until > 0) {
+			return true
+		}
+	}
+	return false
 }
 
 func (s *scriptedServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -177,6 +197,7 @@ type answer struct {
 	begun   bool
 	version string // the last that was sent
 	pad     int
+	objects []string // that were sent so far
 }
 
 func (a *answer) begin() {
@@ -205,12 +226,18 @@ func (a *answer) do(action string) bool {
 			if _, rv, _ := strings.Cut(object, "@"); a.version != "" {
 				a.version = rv
 			}
+			if verb == "ADDED" {
+				a.objects = append(a.objects, object)
+			}
 		}
 	case "BOOKMARK":
 		a.version = rest
 		a.write(fmt.Sprintf(`{"type":"BOOKMARK","object":{"kind":"Pod","apiVersion":"v1","metadata":{"resourceVersion":%q,"creationTimestamp":null}}}`+"\n", rest))
 	case "MARKER":
 		a.version = rest
+		a.server.mu.Lock()
+		a.server.streamed = &exchange{request: "list", actions: []string{"items " + strings.Join(append(a.objects, "rv="+rest), " ")}}
+		a.server.mu.Unlock()
 		a.write(fmt.Sprintf(`{"type":"BOOKMARK","object":{"kind":"Pod","apiVersion":"v1","metadata":{"resourceVersion":%q,"annotations":{"k8s.io/initial-events-end":"true"}}}}`+"\n", rest))
 	case "ERROR":
 		a.write(fmt.Sprintf(`{"type":"ERROR","object":%s}`+"\n", statusBody(rest)))
@@ -228,6 +255,8 @@ func (a *answer) do(action string) bool {
 	case "items":
 		a.page(rest)
 		return false
+	case "cut-items":
+		a.cutPage(rest)
 	case "status":
 		body := statusBody(rest)
 		code, _, _ := strings.Cut(rest, " ")
@@ -317,6 +346,16 @@ func (a *answer) page(rest string) {
 	body, _ := json.MarshalIndent(map[string]any{"kind": "PodList", "apiVersion": "v1", "metadata": meta, "items": items}, "", " ")
 	a.w.Header().Set("Content-Type", "application/json")
 	_, _ = a.w.Write(body)
+}
+
+// cutPage writes a page up to the last of the items, and breaks the connection.
+func (a *answer) cutPage(rest string) {
+	items := []string{}
+	for _, field := range strings.Fields(rest) {
+		items = append(items, a.object(field))
+	}
+	a.write(`{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"1"},"items":[` + strings.Join(items, ",") + `,{"meta`)
+	panic(http.ErrAbortHandler)
 }
 
 func statusBody(rest string) string {

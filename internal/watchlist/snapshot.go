@@ -19,23 +19,24 @@ import (
 // It returns the stream that the snapshot began, which goes on with live events, or nil where it was listed.
 // With an error it returns the stream, closed, if there was one.
 func (r *Reader) takeSnapshot(ctx context.Context) (*stream, error) {
-	select {
-	case r.SnapshotSlots <- struct{}{}:
-	case <-ctx.Done():
-		return nil, ctx.Err()
+	held, err := r.awaitSlot(ctx)
+	if err != nil {
+		return nil, err
 	}
-	defer func() { <-r.SnapshotSlots }()
+	defer held.release()
 
 	if err := r.lost.note(ctx, r); err != nil {
 		return nil, err
 	}
+	pass := &snapshotPass{known: r.inventory.len()}
 	r.inventory.beginPass()
-	s := r.openSnapshot(ctx, r.snapshotRequest())
-	err := r.readSnapshot(ctx, s)
-	if err != nil || s.listed {
+	s := r.openSnapshot(ctx, r.snapshotRequest(), held)
+	pass.listed = s.listed
+	err = r.readSnapshot(ctx, s, pass, held)
+	if err != nil || pass.listed {
 		s.close()
 	}
-	if err == nil && s.listed {
+	if err == nil && pass.listed {
 		return nil, nil
 	}
 	return s, err
@@ -49,20 +50,26 @@ func (r *Reader) snapshotRequest() Request {
 		Scope:             r.Scope,
 		API:               r.API,
 		SendInitialEvents: true,
-		ResourceVersion:   r.position.rv.String(),
+		ResourceVersion:   r.snapshotVersion(),
 		Timeout:           spread(watchTimeout),
 		FreshConnection:   r.server.freshNext,
-	}
-	if r.Knowledge.takesAnyVersion() || r.server.historyReset || !r.position.rv.comparable() {
-		req.ResourceVersion = ""
 	}
 	r.server.freshNext = false
 	return req
 }
 
+// snapshotVersion is how old a snapshot may be; "" leaves it to the server.
+func (r *Reader) snapshotVersion() string {
+	if r.Knowledge.takesAnyVersion() || r.server.historyReset || !r.position.rv.comparable() {
+		return ""
+	}
+	return r.position.rv.String()
+}
+
 // openSnapshot opens a snapshot in the way that the server is known to understand.
-func (r *Reader) openSnapshot(ctx context.Context, req Request) *stream {
-	if r.Knowledge.lists() {
+func (r *Reader) openSnapshot(ctx context.Context, req Request, held *slot) *stream {
+	req.OnSent = held.sent
+	if r.Knowledge.lists() || r.server.listNext && !r.Knowledge.listsForbidden() {
 		r.Observer.StreamOpened("list")
 		s := openStream(ctx, snapshotLister{pages: r.Opener}, req)
 		s.listed = true
@@ -72,32 +79,50 @@ func (r *Reader) openSnapshot(ctx context.Context, req Request) *stream {
 	return openStream(ctx, r.Opener, req)
 }
 
-func (r *Reader) readSnapshot(ctx context.Context, s *stream) error {
-	pass := snapshotPass{compare: r.inventory.len() > 0, listed: s.listed}
-	silence, deadline := time.NewTimer(endMarkerTimeout), time.NewTimer(snapshotTimeout)
-	defer silence.Stop()
-	defer deadline.Stop()
+// readSnapshot reads s up to the end marker. No clock runs while the request waits for its turn on our side, or while
+// the server waits for us; the time until it begins to answer is bounded by the [Opener].
+func (r *Reader) readSnapshot(ctx context.Context, s *stream, pass *snapshotPass, held *slot) error {
+	sent := s.sent
+	patience := time.NewTimer(slowAnswer)
+	patience.Stop()
+	defer patience.Stop()
 	for {
 		for line, ok := s.next(); ok; line, ok = s.next() {
-			if complete, err := r.snapshotFrame(ctx, &pass, line); complete || err != nil {
+			if complete, err := r.snapshotFrame(ctx, pass, line); complete || err != nil {
 				return err
 			}
 		}
+		switch {
+		case !s.opened:
+		case s.listed:
+			patience.Stop() // each page has a limit of its own
+		case pass.isEndless():
+			return errNoEndMarker
+		default:
+			patience.Reset(endMarkerTimeout)
+		}
 		select {
+		case <-sent:
+			sent = nil
+			if !s.opened {
+				patience.Reset(slowAnswer)
+			}
 		case c := <-s.chunks:
 			if err := s.take(c); isCleanEnd(err) && s.opened {
 				return errIncomplete
 			} else if err != nil {
 				return err
 			}
-			if s.opened {
-				r.setState(Reading, nil)
+			if c.opened {
+				held.answered()
+			} else {
+				r.nowReading()
 			}
-			silence.Reset(endMarkerTimeout)
-		case <-silence.C:
-			return errNoEndMarker
-		case <-deadline.C:
-			return errNoEndMarker
+		case <-patience.C:
+			if s.opened {
+				return errNoEndMarker
+			}
+			r.setState(Unreachable, errSlowAnswer)
 		case <-ctx.Done():
 			return ctx.Err()
 		}
@@ -107,8 +132,16 @@ func (r *Reader) readSnapshot(ctx context.Context, s *stream) error {
 // snapshotPass is one try at a snapshot.
 type snapshotPass struct {
 	listed       bool
-	compare      bool // objects are known that may turn out unchanged
-	unidentified bool // some object could not even be identified: nothing is proven absent
+	known        int       // objects that were known when it began
+	received     int       // objects that came
+	unidentified bool      // some object could not even be identified: nothing is proven absent
+	liveSince    time.Time // when the first event came that looks like one of a watch
+}
+
+// isEndless reports whether what is read is no snapshot but an ordinary watch, whose server knows nothing of initial
+// events. Between initial events hardly any others come, and only from servers before 1.31.
+func (p *snapshotPass) isEndless() bool {
+	return !p.liveSince.IsZero() && time.Since(p.liveSince) >= endlessTimeout
 }
 
 // snapshotFrame handles one frame before the end marker, and says whether it was that.
@@ -117,8 +150,12 @@ func (r *Reader) snapshotFrame(ctx context.Context, pass *snapshotPass, line []b
 	if err != nil {
 		return false, r.unidentifiedInSnapshot(pass, err)
 	}
+	if !pass.listed && pass.liveSince.IsZero() && (f.event == watch.Modified || f.event == watch.Deleted) {
+		pass.liveSince = time.Now()
+	}
 	switch f.event {
 	case watch.Added, watch.Modified:
+		pass.received++
 		return false, r.snapshotObject(ctx, pass, f)
 	case watch.Deleted:
 		return false, r.snapshotDeletion(ctx, pass, f)
@@ -131,7 +168,7 @@ func (r *Reader) snapshotFrame(ctx context.Context, pass *snapshotPass, line []b
 	case watch.Error:
 		return false, statusError(f.object)
 	}
-	return false, r.unidentifiedInSnapshot(pass, fmt.Errorf("unknown watch event type %q", f.event))
+	return false, r.unidentifiedInSnapshot(pass, errUnknownType(f.event))
 }
 
 // unidentifiedInSnapshot deals with a frame of which nothing is known. The first time the snapshot is taken again.
@@ -145,12 +182,12 @@ func (r *Reader) unidentifiedInSnapshot(pass *snapshotPass, cause error) error {
 			r.fields(cause)...)
 	}
 	pass.unidentified = true
-	r.loseHistory("undecodable", certain)
+	r.loseHistory(reasonUndecodable, certain)
 	return nil
 }
 
 func (r *Reader) snapshotObject(ctx context.Context, pass *snapshotPass, f frame) error {
-	if pass.compare {
+	if pass.known > 0 {
 		if id, err := r.Plan.Identify(f.object); err == nil {
 			key := keyOf(id)
 			if known, ok := r.inventory.get(key); ok && !r.isNewer(parseVersion(id.ResourceVersion), known) {
@@ -204,12 +241,17 @@ func (r *Reader) emitFromSnapshot(ctx context.Context, key Key, obj redact.Objec
 			return err
 		}
 		c.Type, c.Origin, c.Snapshot = Snapshot, Initial, r.initial.info()
+	case r.lost != nil && r.lost.widened && r.SkipInitial:
+		return r.known(ctx, c)
+	case r.lost != nil && r.lost.widened:
+		c.Type, c.Origin = Snapshot, Recovered
 	default:
 		c.Type, c.Origin = Added, Recovered
 	}
 	if err := r.emit(ctx, c, snapshotEmitTimeout); err != nil {
 		return err
 	}
+	r.progressed()
 	if c.Origin == Initial {
 		r.initial.objects++
 		return nil
@@ -256,7 +298,15 @@ func (r *Reader) completeSnapshot(ctx context.Context, pass *snapshotPass, rv ve
 		return errStale
 	}
 	if !pass.unidentified {
-		for _, key := range r.inventory.unseen() {
+		absent := r.inventory.unseen()
+		if r.isDoubtful(pass, absent) {
+			var err error
+			if rv, err = r.confirm(ctx, pass, absent, rv); err != nil {
+				return err
+			}
+			absent = r.inventory.unseen()
+		}
+		for _, key := range absent {
 			if err := r.emitInferredDeletion(ctx, key, rv, snapshotEmitTimeout); err != nil {
 				return err
 			}
@@ -265,17 +315,23 @@ func (r *Reader) completeSnapshot(ctx context.Context, pass *snapshotPass, rv ve
 			}
 		}
 	}
-	if err := r.emitComplete(ctx, rv); err != nil {
+	if err := r.emitComplete(ctx, pass, rv); err != nil {
 		return err
+	}
+	r.unverified = false
+	if !pass.listed {
+		r.Knowledge.streamCompleted()
 	}
 	if r.server.historyReset {
 		clear(r.deletedAhead) // versions of another history
 	}
+	r.server.listNext, r.doubted = false, doubted{}
 	r.initial, r.lost, r.server.historyReset = snapshotSet{}, nil, false
 	r.position = closedPosition(rv)
 	r.lastKnown = r.Now()
 	r.verified = verification{rv, r.lastKnown}
-	r.server.behindSince = time.Time{}
+	r.server.behindSince, r.server.quiet = time.Time{}, 0
+	r.progressed()
 	r.faults = faults{unexpectedErrors: r.faults.unexpectedErrors, shortEmptyStreams: r.faults.shortEmptyStreams, failedRelists: r.faults.failedRelists}
 	r.schedule.lastSnapshot, r.schedule.relistObjects = time.Now(), false
 	r.scheduleRelist(r.RelistInterval)
@@ -285,13 +341,21 @@ func (r *Reader) completeSnapshot(ctx context.Context, pass *snapshotPass, rv ve
 
 // emitComplete emits the one change that ends a snapshot. With it the position moves, also that of a checkpoint, so that
 // it is not emitted again whatever happens next.
-func (r *Reader) emitComplete(ctx context.Context, rv version) error {
+func (r *Reader) emitComplete(ctx context.Context, pass *snapshotPass, rv version) error {
 	var c Change
-	switch {
-	case r.position.none() && !r.SkipInitial:
+	isFirst := r.position.none()
+	if isFirst && !r.SkipInitial {
 		if err := r.initial.begin(ctx, r); err != nil {
 			return err
 		}
+	}
+	if r.initial.incomplete = isFirst && pass.unidentified; r.initial.incomplete {
+		if err := r.emitHole(ctx, rv); err != nil {
+			return err
+		}
+	}
+	switch {
+	case isFirst && !r.SkipInitial:
 		c = r.initial.endChange(r, rv)
 	case r.lost != nil && r.lost.isGap(rv):
 		c = r.lost.gap(r, rv)
@@ -306,6 +370,23 @@ func (r *Reader) emitComplete(ctx context.Context, rv version) error {
 		r.Observer.GapRecorded(c.Gap.Reason)
 	}
 	return err
+}
+
+// emitHole emits, once, the gap of a first snapshot that held something of which nothing is known. Later ones have lost
+// history to report.
+func (r *Reader) emitHole(ctx context.Context, rv version) error {
+	if r.initial.holeEmitted {
+		return nil
+	}
+	hole := lostHistory{reason: reasonUndecodable, doubt: certain}
+	c := hole.gap(r, rv)
+	c.Verifies = false
+	if err := r.emit(ctx, c, snapshotEmitTimeout); err != nil {
+		return err
+	}
+	r.initial.holeEmitted = true
+	r.Observer.GapRecorded(reasonUndecodable)
+	return nil
 }
 
 // known lets whoever keeps checkpoints know of an object that is not told of.
@@ -339,6 +420,9 @@ type snapshotSet struct {
 	epoch   string
 	begun   bool
 	objects int
+
+	incomplete  bool // something is missing from it that could not be decoded
+	holeEmitted bool // a gap was emitted for that
 }
 
 func (set *snapshotSet) info() *SnapshotInfo { return &SnapshotInfo{Epoch: set.epoch} }
@@ -359,7 +443,7 @@ func (set *snapshotSet) begin(ctx context.Context, r *Reader) error {
 
 func (set *snapshotSet) endChange(r *Reader, rv version) Change {
 	return Change{Type: SnapshotEnd, Origin: r.setOrigin(), Snapshot: &SnapshotInfo{
-		Epoch: set.epoch, ResourceVersion: rv.String(), Objects: set.objects,
+		Epoch: set.epoch, ResourceVersion: rv.String(), Objects: set.objects, Incomplete: set.incomplete,
 	}}
 }
 

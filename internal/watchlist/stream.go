@@ -44,12 +44,17 @@ type Request struct {
 	// FreshConnection opens the response on a new TCP connection, so that a bad API server behind a load
 	// balancer can be left.
 	FreshConnection bool
+
+	// OnSent, if set, is called once, from Open, when the request is about to be sent: after it has waited for the
+	// rate limit and its turn. Clocks that judge the server start here.
+	OnSent func()
 }
 
 // Opener opens one response body of the API server. It is safe for concurrent use.
 //
-// An error for an answer outside 2xx wraps an *apierrors.StatusError (k8s.io/apimachinery/pkg/api/errors),
-// whatever form the answer's body had. Every other error is one of the transport, or ctx's.
+// An error for an answer outside 2xx wraps an *apierrors.StatusError (k8s.io/apimachinery/pkg/api/errors) if Kubernetes
+// gave it, or if its status only asks for another attempt (429, 5xx). Other answers, and bodies that are neither a
+// watch nor a list, are a [*ForeignAnswerError]. Every other error is one of the transport, or ctx's.
 //
 // The body is JSON, of a watch one event on each line. Ending ctx ends the body. The caller closes the body.
 type Opener interface {
@@ -69,15 +74,16 @@ type stream struct {
 	cancel context.CancelFunc
 	done   chan struct{}
 
+	sent   chan struct{} // closed when the server has the request
 	chunks chan chunk
 	free   chan []byte
 
 	// Of the owner's side.
 	listed  bool // a LIST, in the form of a stream
 	opened  bool
-	current []byte // frames not yet taken
-	buffer  []byte // whose memory current is in
-	frames  int    // taken so far
+	current []byte  // frames not yet taken
+	buffer  []byte  // whose memory current is in
+	frames  int     // taken so far
 	reached version // how far it has come: where it began, or the latest version that it has delivered
 }
 
@@ -95,6 +101,7 @@ func openStream(ctx context.Context, opener Opener, req Request) *stream {
 	s := &stream{
 		cancel: cancel,
 		done:   make(chan struct{}),
+		sent:   make(chan struct{}),
 		chunks: make(chan chunk),
 		free:   make(chan []byte, 2),
 	}
@@ -104,9 +111,19 @@ func openStream(ctx context.Context, opener Opener, req Request) *stream {
 	for range cap(s.free) {
 		s.free <- nil // made at first use
 	}
+	onSent := req.OnSent
+	req.OnSent = sync.OnceFunc(func() {
+		if onSent != nil {
+			onSent()
+		}
+		close(s.sent)
+	})
 	go func() {
 		defer close(s.done)
 		err := s.read(ctx, opener, req)
+		if ctx.Err() != nil {
+			err = ctx.Err() // whatever the transport makes of our own end, it is not the server's
+		}
 		s.send(ctx, chunk{err: err})
 	}()
 	return s
@@ -233,10 +250,15 @@ func (s *stream) laterOf(rv version) version {
 // drained says that every frame received so far has been taken.
 func (s *stream) drained() bool { return len(s.current) == 0 }
 
-// peek returns the line that next would return.
+// peek returns the line that next would return, or nothing if only blank lines are left.
 func (s *stream) peek() []byte {
-	line, _, _ := bytes.Cut(s.current, []byte{'\n'})
-	return line
+	for rest := s.current; len(rest) > 0; {
+		var line []byte
+		if line, rest, _ = bytes.Cut(rest, []byte{'\n'}); len(bytes.TrimSpace(line)) > 0 {
+			return line
+		}
+	}
+	return nil
 }
 
 // A stream reads at most this much at once. Most have little, and an idle one keeps the smaller buffers.

@@ -18,13 +18,8 @@ type successor struct {
 	relist *relist     // nil: a rotation
 }
 
-const (
-	// rotateTimeout is how long a watch may take to say that it cannot start where it was told to. One
-	// that has nothing to tell says nothing.
-	rotateTimeout = 2 * time.Second
-	// failedRelistRetry is when a relist that failed is tried again, if the interval is not shorter.
-	failedRelistRetry = 5 * time.Minute
-)
+// failedRelistRetry is when a relist that failed is tried again, if the interval is not shorter.
+const failedRelistRetry = 5 * time.Minute
 
 func (f *follower) successorChunks() chan chunk {
 	if f.successor == nil || f.successor.parked || f.successor.pause != nil {
@@ -50,6 +45,13 @@ func (f *follower) successorDue() <-chan time.Time {
 func (s *successor) setDue(d time.Duration) {
 	s.stopDue()
 	s.due = time.NewTimer(d)
+}
+
+// resetDue starts the wait anew, if there is one.
+func (s *successor) resetDue(d time.Duration) {
+	if s.due != nil {
+		s.due.Reset(d)
+	}
 }
 
 func (s *successor) stopDue() {
@@ -81,8 +83,8 @@ func (f *follower) dropSuccessor() {
 	f.successor.stopDue()
 	f.successor.stopPause()
 	f.successor.close()
-	if l := f.successor.relist; l != nil && l.holdsSlot {
-		<-f.SnapshotSlots
+	if l := f.successor.relist; l != nil {
+		l.slot.release()
 	}
 	f.successor = nil
 }
@@ -93,8 +95,20 @@ func (f *follower) promoteSuccessor() {
 	f.live.close()
 	f.successor.stopDue()
 	f.live, f.successor = f.successor.stream, nil
-	f.silence.Reset(f.silenceLimit(f.live))
+	f.listen()
 	f.rescheduleRotate()
+}
+
+// successorTakesOver goes on with a rotation's stream that the server has begun to answer, where the live one has come to
+// its end. Until then the live one is kept, since a watch that has nothing to say proves nothing by its silence.
+func (f *follower) successorTakesOver(end error) bool {
+	s := f.successor
+	if s == nil || s.relist != nil || !s.opened || isOwnEnd(end) {
+		return false
+	}
+	f.Observer.StreamEnded(endReason(end))
+	f.promoteSuccessor()
+	return true
 }
 
 func (f *follower) takeFromSuccessor(c chunk) {
@@ -107,10 +121,16 @@ func (f *follower) takeFromSuccessor(c chunk) {
 		return
 	}
 	switch {
-	case c.opened && s.relist == nil:
-		s.setDue(rotateTimeout)
-	case s.relist != nil:
+	case s.relist == nil:
+		if c.opened && !f.Knowledge.lacksBookmarks() {
+			s.setDue(resumeSilenceLimit)
+		}
+	case s.listed: // each page has a limit of its own
+	default:
 		s.setDue(endMarkerTimeout)
+	}
+	if c.opened && s.relist != nil {
+		s.relist.slot.answered()
 	}
 }
 
@@ -126,7 +146,12 @@ func (f *follower) readSuccessor(ctx context.Context) error {
 		return nil
 	}
 	// The first frame of a rotation: that it came proves the watch good, unless it is an error.
-	first, err := parseFrame(s.peek())
+	line := s.peek()
+	if len(line) == 0 {
+		s.next() // blank lines, which it drops
+		return nil
+	}
+	first, err := parseFrame(line)
 	if err == nil && first.event == watch.Error {
 		err = statusError(first.object)
 	}
@@ -143,7 +168,7 @@ func (f *follower) successorTimedOut(ctx context.Context) error {
 	if f.successor.relist != nil {
 		return f.relistTimedOut(ctx)
 	}
-	f.promoteSuccessor()
+	f.failSuccessor(errSilent)
 	return nil
 }
 
@@ -167,10 +192,14 @@ func (f *follower) failSuccessor(err error) {
 		if !isOwnEnd(err) {
 			f.faults.failedRelists++
 		}
-		if !f.successor.listed && f.hasNoWatchList(err) {
-			f.Knowledge.noWatchList()
-		}
+		f.noteFailedRelist(err)
 		f.abandonRelist()
+		if isVersionTooLarge(err) {
+			if f.behindFor() >= lagTimeout {
+				f.hopeless = err
+			}
+			f.scheduleRelist(lagTimeout)
+		}
 		f.armRelist()
 	} else {
 		f.rescheduleRotate()

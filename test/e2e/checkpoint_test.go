@@ -12,9 +12,6 @@ import (
 
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/scope"
 
-	"go.opentelemetry.io/collector/component"
-	"go.uber.org/zap"
-
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/checkpoint"
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/redact"
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/watchlist"
@@ -71,16 +68,11 @@ func TestCheckpointOf100000ObjectsLoadsInASecond(t *testing.T) {
 func openKeeper(t *testing.T, folder string) (keeper *checkpoint.Keeper, end func()) {
 	t.Helper()
 	extension, closeIt := harness.OpenFileStorage(t, folder)
-	keeper = checkpoint.NewKeeper(checkpoint.Options{
-		Extension: extension, Receiver: component.MustNewID("k8s_watchlist"), ClusterUID: func() string { return "cluster" }, Interval: time.Second, MaxChanges: 1000,
-		Report: func(part string, err error) {
-			if err != nil {
-				t.Errorf("%s: %v", part, err)
-			}
-		},
-		Logger: zap.NewNop(),
+	keeper = newKeeper(t, extension, func(part string, err error) {
+		if err != nil {
+			t.Errorf("%s: %v", part, err)
+		}
 	})
-	keeper.Start()
 	return keeper, func() {
 		if err := keeper.Shutdown(t.Context()); err != nil {
 			t.Error(err)

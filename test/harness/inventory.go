@@ -36,12 +36,13 @@ func (c *Cluster) StoredInventories(t testing.TB, folder string, resources ...sc
 		t.Fatalf("cannot ask for the UID of the cluster: %v", err)
 	}
 	keeper := checkpoint.NewKeeper(checkpoint.Options{
-		Extension:  extension,
-		Receiver:   component.MustNewID("k8s_watchlist"),
-		ClusterUID: func() string { return string(system.UID) },
-		Report:     func(string, error) {}, // Restore returns what matters
-		Logger:     zap.NewNop(),
+		Extension: extension,
+		Receiver:  component.MustNewID("k8s_watchlist"),
+		Cluster:   func() checkpoint.Cluster { return checkpoint.Cluster{UID: string(system.UID)} },
+		Report:    func(string, error) {}, // Restore returns what matters
+		Logger:    zap.NewNop(),
 	})
+	keeper.Start()
 	defer func() {
 		if err := keeper.Shutdown(context.Background()); err != nil {
 			t.Errorf("cannot close the storage: %v", err)

@@ -10,12 +10,16 @@ import (
 	"go.opentelemetry.io/collector/extension/xextension/storage"
 )
 
-// OpenFileStorage starts the file_storage extension in this process, on a folder. It ends with close.
-func OpenFileStorage(t testing.TB, folder string) (extension storage.Extension, closeIt func()) {
+// OpenFileStorage starts the file_storage extension in this process, on a folder, with its default configuration but for
+// changes. It ends with close.
+func OpenFileStorage(t testing.TB, folder string, changes ...func(*filestorage.Config)) (extension storage.Extension, closeIt func()) {
 	t.Helper()
 	factory := filestorage.NewFactory()
 	config := factory.CreateDefaultConfig().(*filestorage.Config)
 	config.Directory = folder
+	for _, change := range changes {
+		change(config)
+	}
 	created, err := factory.Create(t.Context(), extensiontest.NewNopSettings(factory.Type()), config)
 	if err != nil {
 		t.Fatal(err)

@@ -1,0 +1,22 @@
+package catalog
+
+import (
+	"slices"
+
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/scope"
+)
+
+// Reads reports whether the spec asks for a scope, as far as that can be known without asking a server: a bare plural
+// may be of any group.
+func (s Spec) Reads(of scope.Scope) bool {
+	if s.Resource != of.Resource || s.GroupKnown && s.Group != of.Group {
+		return false
+	}
+	if of != scope.New(of.GroupResource, of.Namespace, s.LabelSelector, s.FieldSelector) {
+		return false
+	}
+	if len(s.Namespaces) == 0 {
+		return of.Namespace == ""
+	}
+	return slices.Contains(s.Namespaces, of.Namespace)
+}

@@ -1,0 +1,515 @@
+package checkpoint
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"go.opentelemetry.io/collector/extension/xextension/storage"
+	"go.uber.org/zap"
+
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/redact"
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/scope"
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/watchlist"
+)
+
+// restore is a reader that waits for its checkpoint.
+type restore struct {
+	scope    scope.Scope
+	add      func(redact.Identity)
+	answered chan struct{} // closed with an answer, or when it is worth asking again
+	progress watchlist.Progress
+	err      error
+
+	mu        sync.Mutex
+	settled   bool // the answer has come
+	abandoned bool // the reader has gone on without
+}
+
+// abandon reports whether the reader goes on without an answer, because none has come.
+func (r *restore) abandon() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.settled {
+		return false
+	}
+	r.abandoned = true
+	return true
+}
+
+// waits reports whether the reader still waits.
+func (r *restore) waits() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return !r.abandoned
+}
+
+// give hands an object to the reader, if it still waits.
+func (r *restore) give(id redact.Identity) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.abandoned {
+		r.add(id)
+	}
+}
+
+// answer lets the reader go on.
+func (r *restore) answer(progress watchlist.Progress, err error) {
+	r.settle(progress, err)
+	close(r.answered)
+}
+
+// settle settles what the answer is, and reports whether the reader still waits for it.
+func (r *restore) settle(progress watchlist.Progress, err error) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.abandoned {
+		return false
+	}
+	r.progress, r.err, r.settled = progress, err, true
+	return true
+}
+
+// refuseAll answers everybody who waits with an error that no waiting helps against.
+func (k *Keeper) refuseAll(err error) {
+	k.mu.Lock()
+	restores, jobs := k.restores, k.jobs
+	k.restores, k.jobs = nil, nil
+	k.mu.Unlock()
+	for _, r := range restores {
+		r.answer(watchlist.Progress{}, err)
+	}
+	for _, j := range jobs {
+		j.err = err
+		close(j.answered)
+	}
+}
+
+// plan is how one reader gets its checkpoint.
+type plan struct {
+	*restore
+	store *store // what the reader goes on with
+	own   *entry // the checkpoint of the scope itself, if there is one
+	parts []*entry
+	// unversioned: the initial state may have been emitted in part, and its set is not continued. All of it is emitted
+	// again in another set, and of what is known it is only kept that it may have been emitted.
+	unversioned bool
+	objects     int
+	err         error // the checkpoint is damaged
+}
+
+// restoreAll answers all readers that wait, and reads what is stored once for all of them.
+func (k *Keeper) restoreAll() error {
+	k.mu.Lock()
+	var waiting []*restore
+	for _, r := range k.restores {
+		if r.waits() {
+			waiting = append(waiting, r)
+		} else {
+			r.answer(watchlist.Progress{}, nil) // it may ask again
+		}
+	}
+	k.restores = nil
+	k.mu.Unlock()
+	if len(waiting) > 0 {
+		if err := k.restoreThese(waiting); err != nil {
+			k.mu.Lock()
+			k.restores = append(waiting, k.restores...)
+			k.mu.Unlock()
+			return err
+		}
+		signal(k.wake)
+	}
+	return k.sweep()
+}
+
+// restoreThese answers all of the readers, or with an error none.
+func (k *Keeper) restoreThese(waiting []*restore) error {
+	stored, err := k.readProgress()
+	if err != nil {
+		return err
+	}
+	cluster := k.Cluster()
+	requested, taken := make(map[scope.Scope]bool), make(map[string]bool)
+	for _, r := range waiting {
+		requested[r.scope] = true
+	}
+	var plans []*plan
+	for _, r := range waiting {
+		p := &plan{restore: r}
+		k.choose(p, cluster, stored, requested, taken)
+		plans = append(plans, p)
+	}
+	if err := k.readObjects(plans); err != nil {
+		return err
+	}
+	for _, p := range plans {
+		k.finish(p, cluster)
+	}
+	return nil
+}
+
+// progressOf is how far a checkpoint has come, or why that is not known.
+type progressOf struct {
+	storedProgress
+	err error
+}
+
+func (k *Keeper) readProgress() (map[string]progressOf, error) {
+	ids := slices.Sorted(maps.Keys(k.index))
+	operations := make([]*storage.Operation, len(ids))
+	for i, id := range ids {
+		operations[i] = storage.GetOperation(progressKey(id))
+	}
+	if len(ids) > 0 {
+		if err := k.client.Batch(k.ctx, operations...); err != nil {
+			return nil, err
+		}
+	}
+	stored := make(map[string]progressOf, len(ids))
+	for i, id := range ids {
+		if operations[i].Value == nil {
+			continue // nothing was accepted
+		}
+		progress, err := decodeProgress(operations[i].Value)
+		if err != nil {
+			err = fmt.Errorf("cannot decode stored progress: %w", err)
+		}
+		stored[id] = progressOf{progress, err}
+	}
+	return stored, nil
+}
+
+// choose finds the checkpoints that a reader goes on with, and how far it has come with them.
+func (k *Keeper) choose(p *plan, cluster Cluster, stored map[string]progressOf, requested map[scope.Scope]bool, taken map[string]bool) {
+	k.mu.Lock()
+	open := make(map[scope.Scope]bool, len(k.stores))
+	for of := range k.stores {
+		open[of] = true
+	}
+	k.mu.Unlock()
+
+	isRead := func(of scope.Scope) bool { return open[of] || requested[of] || k.Wanted != nil && k.Wanted(of) }
+
+	certain := true
+	for _, id := range slices.Sorted(maps.Keys(k.index)) {
+		e := k.index[id]
+		same, sure := cluster.is(e.Cluster)
+		of := e.scope()
+		switch {
+		case !same, taken[id], of.GroupResource != p.scope.GroupResource:
+		case of == p.scope:
+			if p.own == nil || sure && !certain || sure == certain && e.ReadAt.After(p.own.ReadAt) { // the one most likely right
+				p.own, certain = e, sure
+			}
+		case isRead(of), !e.overlaps(p.scope.Namespace):
+		default:
+			p.parts = append(p.parts, e)
+		}
+	}
+	for _, e := range p.parts {
+		_, sure := cluster.is(e.Cluster)
+		certain = certain && sure
+		if e.within(p.scope.Namespace) {
+			taken[e.id] = true
+		}
+	}
+
+	p.store = newStore(p.own)
+	if p.own == nil {
+		p.store.entry = newEntry(p.scope)
+	}
+	switch {
+	case p.own == nil && len(p.parts) == 0:
+		k.logAfresh(p.scope, cluster, isRead)
+		return
+	case p.own != nil && len(p.parts) == 0 && p.own.covers(p.scope.Namespace):
+		p.store.progress, p.err = stored[p.own.id].storedProgress, stored[p.own.id].err
+	case p.own == nil && len(p.parts) == 1 && sameSelectors(p.parts[0].scope(), p.scope) && p.parts[0].covers(p.scope.Namespace) && stored[p.parts[0].id].ResourceVersion != "":
+		// All that was read of more, up to some version, is all that was read of this.
+		p.store.progress, p.err = stored[p.parts[0].id].storedProgress, stored[p.parts[0].id].err
+	default:
+		p.store.progress, p.err = joined(p.sources(), stored)
+	}
+	p.unversioned = p.store.progress.none()
+	if !certain && p.store.progress.ResourceVersion != "" {
+		p.store.progress.Unconfirmed = true
+	}
+}
+
+// sources are all checkpoints that the reader goes on with.
+func (p *plan) sources() []*entry {
+	if p.own == nil {
+		return p.parts
+	}
+	return append([]*entry{p.own}, p.parts...)
+}
+
+func sameSelectors(a, b scope.Scope) bool {
+	return a.LabelSelector == b.LabelSelector && a.FieldSelector == b.FieldSelector
+}
+
+// within reports whether a checkpoint holds nothing outside of a namespace, "" being all of them.
+func (e *entry) within(namespace string) bool {
+	return namespace == "" || e.Namespace == namespace
+}
+
+// joined is how far a reader has come that goes on with checkpoints of other scopes: everything that was known when
+// the newest of them was written has to be compared with what the server holds at that version or later, and what was
+// read of all of them ends with the oldest.
+func joined(entries []*entry, stored map[string]progressOf) (all storedProgress, err error) {
+	oldest, doubt := storedProgress{}, watchlist.Doubt(0)
+	for _, e := range entries {
+		p := stored[e.id]
+		switch {
+		case p.err != nil:
+			return storedProgress{}, p.err
+		case p.ResourceVersion == "":
+			continue
+		}
+		if all.ResourceVersion == "" || watchlist.VersionBefore(all.ResourceVersion, p.ResourceVersion) {
+			all.ResourceVersion, all.Closed, all.At = p.ResourceVersion, p.Closed, p.At
+		}
+		from := storedProgress{ResourceVersion: p.ResourceVersion, Time: p.Time}
+		if p.Lost != nil {
+			from, doubt = storedProgress{ResourceVersion: p.Lost.ResourceVersion, Time: p.Lost.Time}, max(doubt, p.Lost.Doubt)
+		}
+		if oldest.ResourceVersion == "" || watchlist.VersionBefore(from.ResourceVersion, oldest.ResourceVersion) {
+			oldest = from
+		}
+	}
+	if all.ResourceVersion != "" {
+		all.Time = oldest.Time
+		all.Lost = lossOf(watchlist.ScopeChange(oldest.ResourceVersion, oldest.Time))
+		all.Lost.Doubt = max(doubt, all.Lost.Doubt)
+	}
+	return all, nil
+}
+
+// readObjects gives every reader its objects.
+func (k *Keeper) readObjects(plans []*plan) error {
+	readers := make(map[string][]*plan)
+	for _, p := range plans {
+		for _, e := range p.sources() {
+			readers[e.id] = append(readers[e.id], p)
+		}
+	}
+	if len(readers) == 0 {
+		return nil
+	}
+	return k.client.(storage.Walker).Walk(k.ctx, func(key string, value []byte) ([]*storage.Operation, error) {
+		id, object, ok := splitObjectKey(key)
+		if !ok {
+			return nil, nil
+		}
+		interested := readers[id]
+		if len(interested) == 0 {
+			return nil, nil
+		}
+		known, err := decodeObject(value)
+		for _, p := range interested {
+			if err != nil {
+				p.err = err
+				continue
+			}
+			p.take(id, object, known)
+		}
+		return nil, nil
+	})
+}
+
+// take gives the reader an object of one of its checkpoints.
+func (p *plan) take(from string, object watchlist.Key, id redact.Identity) {
+	if p.err != nil || p.scope.Namespace != "" && id.Namespace != p.scope.Namespace {
+		return
+	}
+	if p.unversioned {
+		id.ResourceVersion = ""
+	}
+	if p.own == nil || from != p.own.id || p.unversioned {
+		p.store.objects[object] = &id
+	}
+	p.objects++
+	p.give(id)
+}
+
+// finish answers a reader whose objects have been read, and lets the next transaction write what that changes.
+func (k *Keeper) finish(p *plan, cluster Cluster) {
+	if p.err != nil {
+		// Nothing of it can be used: what is known would not be all that was emitted.
+		for _, e := range p.sources() {
+			k.remove(e)
+		}
+		p.own, p.parts = nil, nil
+		p.store = newStore(newEntry(p.scope))
+	}
+	var progress watchlist.Progress
+	var err error
+	if p.err == nil {
+		progress = p.store.progress.restored()
+	} else {
+		err = fmt.Errorf("starting afresh, since the checkpoint is damaged: %w", p.err)
+	}
+	defer close(p.answered)
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if !p.settle(progress, err) {
+		return // it goes on without, and asks again
+	}
+	e := p.store.entry
+	e.Cluster, e.ReadAt = cluster.and(e.Cluster), time.Now()
+	if p.scope.Namespace == "" {
+		e.Lent = nil // what was lent has come back
+	}
+	k.index[e.id] = e
+	p.store.entryChanged, p.store.changed, p.store.partial = true, true, k.late[p.scope]
+	k.stores[p.scope] = p.store
+	if len(p.parts) > 0 {
+		k.takeOver(p)
+	}
+}
+
+// takeOver removes from other checkpoints what has passed to the reader's own. It is called with the lock held.
+func (k *Keeper) takeOver(p *plan) {
+	var from []string
+	for _, e := range p.parts {
+		from = append(from, e.scope().String())
+		if k.index[e.id] == nil {
+			continue // another reader found it damaged
+		}
+		if e.within(p.scope.Namespace) {
+			k.removeLocked(e)
+			continue
+		}
+		e.Lent = append(e.Lent, p.scope.Namespace)
+		for key := range p.store.objects {
+			k.extra[objectKey(e.id, key)] = storage.DeleteOperation(objectKey(e.id, key))
+		}
+		if described, err := e.encode(); err == nil {
+			k.extra[scopeKey(e.id)] = storage.SetOperation(scopeKey(e.id), described)
+		}
+	}
+	k.Logger.Info("going on with what was read of other scopes", append(p.scope.LogFields(),
+		zap.Strings("from", from), zap.Int("objects", p.objects), zap.Bool("compared", p.store.progress.Lost != nil))...)
+}
+
+// remove removes a checkpoint with the next transaction; its objects go later.
+func (k *Keeper) remove(e *entry) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.removeLocked(e)
+}
+
+func (k *Keeper) removeLocked(e *entry) {
+	delete(k.index, e.id)
+	k.removed[e.id] = true
+	for _, key := range []string{scopeKey(e.id), progressKey(e.id)} {
+		k.extra[key] = storage.DeleteOperation(key)
+	}
+}
+
+// logAfresh says why a resource is read afresh although there are checkpoints of it that nobody reads.
+func (k *Keeper) logAfresh(of scope.Scope, cluster Cluster, isRead func(scope.Scope) bool) {
+	var others []string
+	why := ""
+	for _, id := range slices.Sorted(maps.Keys(k.index)) {
+		e := k.index[id]
+		same, certain := cluster.is(e.Cluster)
+		if e.scope().GroupResource != of.GroupResource || same && isRead(e.scope()) {
+			continue
+		}
+		others = append(others, e.scope().String())
+		switch {
+		case why != "" || same:
+		case certain:
+			why = "the checkpoint is of another cluster: its UID is " + e.Cluster.UID
+		default:
+			why = "the checkpoint is of an API server with another URL or certificate authority, and whether the cluster is the same is not known: " +
+				"grant get on the namespace kube-system to have its UID"
+		}
+	}
+	if len(others) == 0 {
+		return
+	}
+	if why == "" {
+		why = "the checkpoints that there are hold other objects"
+	}
+	const most = 5
+	k.Logger.Info("starting afresh although there are checkpoints of the resource", append(of.LogFields(),
+		zap.String("reason", why), zap.Strings("checkpoints", others[:min(most, len(others))]), zap.Int("of", len(others)))...)
+}
+
+const (
+	// unreadFor is how long a checkpoint is kept that no reader has.
+	unreadFor = 30 * 24 * time.Hour
+	// sweepObjects is how many objects of removed checkpoints one transaction removes.
+	sweepObjects = 10_000
+)
+
+// tidy removes checkpoints that no reader has had for long.
+func (k *Keeper) tidy() {
+	cluster, now := k.Cluster(), time.Now()
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, s := range k.stores {
+		s.entry.ReadAt, s.entryChanged = now, true
+	}
+	for _, e := range k.index {
+		of := e.scope()
+		same, _ := cluster.is(e.Cluster)
+		s := k.stores[of]
+		switch {
+		case s != nil && s.entry == e, now.Sub(e.ReadAt) < unreadFor:
+		case s == nil && same && k.Wanted != nil && k.Wanted(of): // it will be read once its reader starts
+		default:
+			k.Logger.Info("removing checkpoint that has not been read for long", append(of.LogFields(), zap.Time("read_at", e.ReadAt))...)
+			k.removeLocked(e)
+		}
+	}
+	signal(k.wake)
+}
+
+// sweep removes the objects of checkpoints that were removed.
+func (k *Keeper) sweep() error {
+	if len(k.removed) == 0 {
+		return nil
+	}
+	if err := k.write(nil); err != nil { // first what says that they are removed
+		return err
+	}
+	for found := sweepObjects; found == sweepObjects; {
+		found = 0
+		err := k.client.(storage.Walker).Walk(k.ctx, func(key string, _ []byte) ([]*storage.Operation, error) {
+			id, _, ok := splitObjectKey(key)
+			if !ok || !k.removed[id] {
+				return nil, nil
+			}
+			found++
+			if found == sweepObjects {
+				return []*storage.Operation{storage.DeleteOperation(key)}, storage.SkipAll
+			}
+			return []*storage.Operation{storage.DeleteOperation(key)}, nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	clear(k.removed)
+	return nil
+}
+
+func decodeEntry(id string, data []byte) (*entry, error) {
+	e := &entry{id: id}
+	if err := json.Unmarshal(data, e); err != nil {
+		return nil, err
+	}
+	if strings.Contains(id, "/") || e.Resource == "" {
+		return nil, errors.New("stored scope is damaged")
+	}
+	return e, nil
+}

@@ -1,0 +1,376 @@
+package checkpoint
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/cenkalti/backoff/v5"
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/extension/xextension/storage"
+	"go.uber.org/zap"
+
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/watchlist"
+)
+
+var (
+	errNoAnswer = errors.New("the storage does not answer")
+	errNotOpen  = errors.New("the storage is not open")
+)
+
+const (
+	firstRetry, mostRetry = time.Second, 30 * time.Second
+	// tidyInterval is how often checkpoints that are no longer read are looked for.
+	tidyInterval = 24 * time.Hour
+)
+
+// job is a transaction that somebody waits for: what is pending in all stores, and then introduced.
+type job struct {
+	introduced []*storage.Operation
+	answered   chan struct{}
+
+	mu        sync.Mutex
+	abandoned bool // nobody waits any more
+	err       error
+}
+
+// do lets the keeper's goroutine write what is pending and then introduced, and waits for it until ctx ends.
+func (k *Keeper) do(ctx context.Context, introduced []*storage.Operation) error {
+	j := &job{introduced: introduced, answered: make(chan struct{})}
+	k.mu.Lock()
+	k.jobs = append(k.jobs, j)
+	k.mu.Unlock()
+	signal(k.asked)
+	select {
+	case <-j.answered:
+		return j.err
+	case <-k.done:
+		return errNotOpen
+	case <-ctx.Done():
+		j.mu.Lock()
+		defer j.mu.Unlock()
+		j.abandoned = true
+		return fmt.Errorf("%w: %w", errNoAnswer, ctx.Err())
+	}
+}
+
+// run calls the storage until Shutdown: it opens it, gives readers their checkpoints, and writes what is accepted.
+func (k *Keeper) run() {
+	defer k.closeClient()
+	retry := watchlist.NewBackoff(firstRetry, mostRetry)
+	due := time.After(0) // to open, or to write; nil: there is nothing to do
+	tidy := time.NewTicker(tidyInterval)
+	defer tidy.Stop()
+	for {
+		open := k.client != nil
+		select {
+		case <-k.closing:
+			k.writeLast()
+			return
+		case <-k.asked:
+			switch {
+			case k.broken != nil:
+				k.refuseAll(k.broken)
+			case open && k.fares.cause() == nil && k.serve() != nil:
+				due = time.After(k.pause(retry))
+			}
+		case <-k.wake:
+			if due == nil {
+				due = time.After(k.Interval)
+			}
+		case <-k.full:
+			if open && k.fares.cause() == nil {
+				due = time.After(0)
+			}
+		case <-tidy.C:
+			k.tidy()
+		case <-due:
+			due = nil
+			if k.turn() == nil {
+				retry.Reset()
+			} else if k.broken == nil {
+				due = time.After(k.pause(retry)) // what is accepted meanwhile joins it
+			}
+		}
+	}
+}
+
+// pause is how long to wait before the storage is tried again: not for long while a reader waits for it.
+func (k *Keeper) pause(retry *backoff.ExponentialBackOff) time.Duration {
+	pause := retry.NextBackOff()
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if slices.ContainsFunc(k.restores, (*restore).waits) {
+		return min(pause, firstRetry)
+	}
+	return pause
+}
+
+// turn does all that waits to be done.
+func (k *Keeper) turn() error {
+	if k.broken != nil {
+		return k.broken
+	}
+	if k.client == nil {
+		if err := k.call("open storage", k.open); err != nil {
+			return err
+		}
+	}
+	if err := k.serve(); err != nil {
+		return err
+	}
+	err := k.call("write checkpoints", func() error { return k.write(nil) })
+	if err == nil {
+		k.fares.well()
+	}
+	return err
+}
+
+// serve answers whoever waits.
+func (k *Keeper) serve() error {
+	k.mu.Lock()
+	jobs := k.jobs
+	k.jobs = nil
+	k.mu.Unlock()
+	var failed error
+	for _, j := range jobs {
+		j.mu.Lock()
+		abandoned := j.abandoned
+		j.mu.Unlock()
+		if abandoned {
+			continue
+		}
+		j.err = k.call("write checkpoints", func() error { return k.write(j.introduced) })
+		failed = errors.Join(failed, j.err)
+		close(j.answered)
+	}
+	if failed != nil {
+		return failed
+	}
+	return k.call("read checkpoints", k.restoreAll)
+}
+
+// call calls the storage, and notes if it fails.
+func (k *Keeper) call(what string, f func() error) error {
+	err := k.attempt(what, f)
+	if err != nil {
+		k.fares.failing(err)
+	}
+	return err
+}
+
+// attempt calls the storage. A panic in the extension, as bbolt has on some damaged files, ends the use of the storage
+// and not the collector.
+func (k *Keeper) attempt(what string, f func() error) (err error) {
+	if k.broken != nil {
+		return k.broken
+	}
+	defer func() {
+		p := recover()
+		if p == nil {
+			return
+		}
+		k.Logger.Error("storage extension panicked", zap.String("while", "to "+what), zap.ByteString("stack", debug.Stack()))
+		k.broken = fmt.Errorf("cannot %s: the storage extension panicked, so its data is probably damaged, and nothing is stored until the collector is restarted: %.400s; "+
+			"remove the file, or let the extension replace it (recreate of file_storage)", what, fmt.Sprint(p))
+		k.refuseAll(k.broken)
+		err = k.broken
+	}()
+	if err := f(); err != nil {
+		if k.broken != nil {
+			return err
+		}
+		return fmt.Errorf("cannot %s: %w", what, explained(err))
+	}
+	return nil
+}
+
+// explained says what is meant by an error of a storage extension that says too little.
+func explained(err error) error {
+	if err.Error() == "timeout" { // of bbolt, which waited for the lock of the file
+		return fmt.Errorf("its file is locked, probably by another collector that still runs: %w", err)
+	}
+	return err
+}
+
+func (k *Keeper) open() error {
+	client, err := k.Extension.GetClient(k.ctx, component.KindReceiver, k.Receiver, clientName)
+	if err != nil {
+		return err
+	}
+	walker, ok := client.(storage.Walker)
+	if !ok {
+		k.broken = errors.New("cannot keep checkpoints: the storage extension cannot list what it holds; use one that can, such as file_storage")
+		_ = client.Close(k.ctx)
+		k.refuseAll(k.broken)
+		return k.broken
+	}
+	migrated, err := k.readIndex(client, walker)
+	if err == nil && !migrated {
+		err = k.migrate(client)
+	}
+	if err != nil {
+		_ = client.Close(k.ctx) // the error before it says more
+		return err
+	}
+	k.client = client
+	k.tidy()
+	return nil
+}
+
+// readIndex learns which checkpoints there are, and whether those of the layout before were taken over.
+func (k *Keeper) readIndex(client storage.Client, walker storage.Walker) (migrated bool, err error) {
+	clear(k.index)
+	damaged := 0
+	err = walker.Walk(k.ctx, func(key string, value []byte) ([]*storage.Operation, error) {
+		rest, ok := strings.CutPrefix(key, checkpointPrefix)
+		if !ok {
+			return nil, storage.SkipAll // what follows are objects
+		}
+		if id, ok := strings.CutSuffix(rest, scopeSuffix); ok {
+			if e, err := decodeEntry(id, value); err == nil {
+				k.index[id] = e
+			} else {
+				damaged++
+			}
+		}
+		return nil, nil
+	})
+	if err != nil {
+		return false, err
+	}
+	if damaged > 0 {
+		k.Logger.Warn("storage holds checkpoints that cannot be read", zap.Int("checkpoints", damaged))
+	}
+	at, err := client.Get(k.ctx, migratedKey)
+	return at != nil, err
+}
+
+func (k *Keeper) closeClient() {
+	if k.client == nil || k.broken != nil {
+		return
+	}
+	if err := k.client.Close(k.ctx); err != nil {
+		k.shutdownErr = errors.Join(k.shutdownErr, fmt.Errorf("cannot close storage: %w", err))
+	}
+}
+
+// writeLast writes what is pending at shutdown.
+func (k *Keeper) writeLast() {
+	k.mu.Lock()
+	waiting := 0
+	for _, s := range k.stores {
+		if s.pending() > 0 {
+			waiting++
+		}
+	}
+	k.mu.Unlock()
+	if waiting == 0 {
+		return
+	}
+	if err := k.attempt("write the last checkpoints", func() error { return k.write(nil) }); err != nil {
+		k.shutdownErr = fmt.Errorf("%w; what was accepted of %d scopes since the last write will be emitted again", err, waiting)
+	}
+}
+
+// write writes what is pending in all stores, and then introduced, in one transaction.
+func (k *Keeper) write(introduced []*storage.Operation) error {
+	cluster := k.Cluster()
+	later := make(map[string]bool, len(introduced))
+	for _, op := range introduced {
+		later[op.Key] = true
+	}
+	var operations []*storage.Operation
+	var taken []transaction
+	k.mu.Lock()
+	for _, s := range k.stores {
+		if known := cluster.and(s.entry.Cluster); known != s.entry.Cluster {
+			s.entry.Cluster, s.entryChanged = known, true
+		}
+		if s.pending() == 0 {
+			continue
+		}
+		t, more, err := s.take(operations)
+		if err != nil {
+			k.mu.Unlock()
+			return err
+		}
+		operations, taken = more, append(taken, t)
+	}
+	extra := k.extra
+	k.extra = make(map[string]*storage.Operation)
+	k.mu.Unlock()
+	if len(operations)+len(introduced)+len(extra) == 0 {
+		if k.fares.cause() == nil {
+			return nil
+		}
+		operations = append(operations, storage.SetOperation(probeKey, nil)) // does it work again?
+	}
+	operations = slices.DeleteFunc(operations, func(op *storage.Operation) bool { return later[op.Key] })
+	operations = append(operations, introduced...)
+	for _, op := range extra {
+		operations = append(operations, op)
+	}
+	// In order of their keys: a B+ tree, as file_storage has it, takes many keys in any other order only slowly.
+	slices.SortFunc(operations, func(a, b *storage.Operation) int { return strings.Compare(a.Key, b.Key) })
+	err := k.client.Batch(k.ctx, operations...)
+	if err == nil {
+		return nil
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, t := range taken {
+		t.putBack()
+	}
+	for key, op := range k.extra {
+		extra[key] = op
+	}
+	k.extra = extra
+	return err
+}
+
+// condition is whether the storage can be used. It is logged and reported when that changes, and when the cause does.
+type condition struct {
+	report func(part string, err error)
+	logger *zap.Logger
+
+	mu    sync.Mutex
+	err   error
+	since time.Time
+}
+
+// cause returns why the storage cannot be used, or nil if it can.
+func (c *condition) cause() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.err
+}
+
+func (c *condition) failing(err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.err == nil {
+		c.since = time.Now()
+	}
+	if c.err == nil || c.err.Error() != err.Error() {
+		c.logger.Warn("checkpoints are not kept, records keep flowing", zap.Error(err))
+		c.report(storagePart, err)
+	}
+	c.err = err
+}
+
+func (c *condition) well() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.err == nil {
+		return
+	}
+	c.logger.Info("checkpoints are kept again", zap.Duration("failed_for", time.Since(c.since)))
+	c.err = nil
+	c.report(storagePart, nil)
+}

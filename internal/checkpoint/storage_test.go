@@ -1,0 +1,419 @@
+package checkpoint
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/extension/xextension/storage"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	"go.uber.org/zap/zaptest/observer"
+
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/memstorage"
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/redact"
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/scope"
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/watchlist"
+)
+
+func observed() (*zap.Logger, *observer.ObservedLogs) {
+	core, logs := observer.New(zapcore.InfoLevel)
+	return zap.New(core), logs
+}
+
+// A storage that is full is logged when that begins and when it ends, and what failed is written then, where what was
+// accepted meanwhile counts.
+func TestFailingWritesAreRepeated(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		extension := memstorage.New()
+		logger, logs := observed()
+		r := pods()
+		l := begin(extension, logger)
+		_, _, err := l.restore(t, r)
+		require.NoError(t, err)
+
+		extension.FailWrites(storage.ErrStorageFull)
+		l.Accepted([]watchlist.Change{change(r, watchlist.Added, 1, "5"), change(r, watchlist.Added, 2, "6"), change(r, watchlist.Added, 3, "6")})
+		time.Sleep(5 * time.Minute)
+		require.ErrorIs(t, l.report(), storage.ErrStorageFull)
+		require.ErrorContains(t, l.report(), "cannot write checkpoints")
+		assert.Equal(t, 1, logs.FilterMessage("checkpoints are not kept, records keep flowing").Len(), "%v", logs.All())
+		l.Accepted([]watchlist.Change{change(r, watchlist.Deleted, 1, "7"), change(r, watchlist.Modified, 2, "8")})
+		extension.FailWrites(nil)
+		time.Sleep(time.Minute)
+		require.NoError(t, l.report())
+		assert.Equal(t, 1, logs.FilterMessage("checkpoints are kept again").Len())
+		require.NoError(t, l.Shutdown(t.Context()))
+
+		_, known, err := readAgain(t, extension)
+		require.NoError(t, err)
+		assert.Equal(t, map[string]string{"uid-2": "ns/name-2@8", "uid-3": "ns/name-3@6"}, known, "what came while it failed is newer")
+	})
+}
+
+// What is accepted while a write is under way is newer than what that write put back when it failed.
+func TestWhatIsAcceptedDuringAFailingWriteIsNewer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		extension := memstorage.New()
+		r := pods()
+		l := begin(extension, zap.NewNop())
+		_, _, err := l.restore(t, r)
+		require.NoError(t, err)
+		l.Accepted([]watchlist.Change{change(r, watchlist.Added, 1, "5"), change(r, watchlist.Added, 2, "6")})
+		release := extension.Hang()
+		time.Sleep(2 * time.Second)
+		l.Accepted([]watchlist.Change{change(r, watchlist.Modified, 1, "7"), change(r, watchlist.Deleted, 2, "8")})
+		extension.Fail(storage.ErrStorageFull)
+		release()
+		synctest.Wait()
+		extension.Fail(nil)
+		time.Sleep(time.Minute)
+		require.NoError(t, l.Shutdown(t.Context()))
+
+		progress, known, err := readAgain(t, extension)
+		require.NoError(t, err)
+		assert.Equal(t, map[string]string{"uid-1": "ns/name-1@7"}, known)
+		assert.Equal(t, "8", progress.ResourceVersion)
+	})
+}
+
+// A storage that fails is tried after a second, then ever more rarely, however much is accepted and introduced.
+func TestFailingStorageIsTriedEverMoreRarely(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		extension := memstorage.New()
+		r := pods()
+		l := begin(extension, zap.NewNop())
+		_, _, err := l.restore(t, r)
+		require.NoError(t, err)
+		extension.FailWrites(storage.ErrStorageFull)
+		before := extension.Tries()
+		for i := range 600 {
+			var changes []watchlist.Change
+			for j := range 110 { // more than MaxChanges
+				changes = append(changes, change(r, watchlist.Added, j, fmt.Sprint(i+1)))
+			}
+			l.BeforeDeliver(t.Context(), changes)
+			l.Accepted(changes)
+			time.Sleep(500 * time.Millisecond)
+		}
+		tries := extension.Tries() - before
+		assert.Less(t, tries, 30, "five minutes, half a minute apart in the end")
+		assert.Greater(t, tries, 6)
+		extension.FailWrites(nil)
+		require.NoError(t, l.Shutdown(t.Context()))
+	})
+}
+
+// One call at a time reaches the storage, whoever writes.
+func TestWritesAreSerialised(t *testing.T) {
+	extension := memstorage.New()
+	l := begin(extension, zap.NewNop())
+	r, other := pods(), pods()
+	other.Namespace = "other"
+	for _, of := range []*watchlist.Change{{Scope: r}, {Scope: other}} {
+		_, _, err := l.restore(t, of.Scope)
+		require.NoError(t, err)
+	}
+	done := make(chan struct{})
+	for _, of := range []watchlist.Change{{Scope: r}, {Scope: other}} {
+		go func() {
+			defer func() { done <- struct{}{} }()
+			for i := range 200 {
+				changes := []watchlist.Change{change(of.Scope, watchlist.Added, i, fmt.Sprint(i+1))}
+				l.BeforeDeliver(t.Context(), changes)
+				l.Accepted(changes)
+				signal(l.full)
+			}
+		}()
+	}
+	<-done
+	<-done
+	require.NoError(t, l.Shutdown(t.Context()))
+	assert.Equal(t, 1, extension.MostAtOnce())
+}
+
+func TestStorageThatFailsAtShutdown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		extension := memstorage.New()
+		logger, logs := observed()
+		r := pods()
+		l := begin(extension, logger)
+		_, _, err := l.restore(t, r)
+		require.NoError(t, err)
+		time.Sleep(2 * time.Second)
+		l.Accepted([]watchlist.Change{change(r, watchlist.Added, 1, "5")})
+		extension.FailWrites(storage.ErrStorageFull)
+		err = l.Shutdown(t.Context())
+		require.ErrorIs(t, err, storage.ErrStorageFull)
+		require.ErrorContains(t, err, "cannot write the last checkpoints")
+		require.ErrorContains(t, err, "will be emitted again")
+		assert.NotContains(t, err.Error(), "try")
+		assert.Zero(t, logs.FilterLevelExact(zapcore.WarnLevel).Len(), "the error says all")
+	})
+}
+
+// Shutdown returns soon after its context ends, and within its own limit where that never does.
+func TestShutdownDoesNotWaitForAStorageThatHangs(t *testing.T) {
+	hang := func(t *testing.T, accept bool) (l *life, release func()) {
+		extension := memstorage.New()
+		r := pods()
+		l = begin(extension, zap.NewNop())
+		_, _, err := l.restore(t, r)
+		require.NoError(t, err)
+		time.Sleep(2 * time.Second)
+		release = extension.Hang()
+		if accept {
+			l.Accepted([]watchlist.Change{change(r, watchlist.Added, 1, "5")})
+		}
+		return l, release
+	}
+	f := func(wait time.Duration, timeout, least, most time.Duration) {
+		t.Helper()
+		synctest.Test(t, func(t *testing.T) {
+			l, release := hang(t, true)
+			time.Sleep(wait)
+			ctx, cancel := context.WithTimeout(context.Background(), timeout)
+			defer cancel()
+			began := time.Now()
+			err := l.Shutdown(ctx)
+			require.ErrorIs(t, err, errNoAnswer)
+			require.ErrorContains(t, err, "will be emitted again")
+			assert.GreaterOrEqual(t, time.Since(began), least)
+			assert.LessOrEqual(t, time.Since(began), most)
+			release()
+			<-l.done // its goroutine ends as soon as the storage lets it
+		})
+	}
+	f(0, 3*time.Second, 3*time.Second, 4*time.Second)
+	f(10*time.Second, 3*time.Second, 3*time.Second, 4*time.Second)
+	f(0, time.Hour, 9*time.Second, 11*time.Second)
+	f(0, 0, 0, time.Second)
+	synctest.Test(t, func(t *testing.T) { // a start that hangs
+		extension := memstorage.New()
+		release := extension.Hang()
+		l := begin(extension, zap.NewNop())
+		synctest.Wait()
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		require.ErrorIs(t, l.Shutdown(ctx), errNoAnswer)
+		release()
+		<-l.done
+	})
+}
+
+// Records do not wait for a storage that hangs, but for once a few seconds.
+func TestRecordsFlowWhileTheStorageHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		extension := memstorage.New()
+		logger, logs := observed()
+		r := pods()
+		l := begin(extension, logger)
+		_, _, err := l.restore(t, r)
+		require.NoError(t, err)
+		time.Sleep(2 * time.Second)
+		release := extension.Hang()
+		began := time.Now()
+		for i := range 100 {
+			changes := []watchlist.Change{change(r, watchlist.Added, i, fmt.Sprint(i+1))}
+			l.BeforeDeliver(t.Context(), changes)
+			l.Accepted(changes)
+		}
+		assert.Equal(t, introduceTimeout, time.Since(began))
+		assert.Equal(t, 1, logs.FilterLevelExact(zapcore.WarnLevel).Len())
+		require.ErrorIs(t, l.report(), errNoAnswer)
+
+		release()
+		time.Sleep(time.Minute)
+		require.NoError(t, l.report())
+		require.NoError(t, l.Shutdown(t.Context()))
+		_, known, err := readAgain(t, extension)
+		require.NoError(t, err)
+		assert.Len(t, known, 100)
+		assert.Equal(t, "ns/name-0@1", known["uid-0"], "what nobody waited for any more does not come after what was accepted")
+	})
+}
+
+// A storage that cannot be used at the start, such as one that another process has locked, is used once it can be. Until
+// everything that the reader knows has come, its position is not.
+func TestStorageThatOpensLater(t *testing.T) {
+	f := func(spoil func(*memstorage.Extension) (heal func()), wait time.Duration, want string) {
+		t.Helper()
+		synctest.Test(t, func(t *testing.T) {
+			extension := memstorage.New()
+			r := pods()
+			l := begin(extension, zap.NewNop())
+			_, _, err := l.restore(t, r)
+			require.NoError(t, err)
+			l.Accepted([]watchlist.Change{change(r, watchlist.Added, 1, "5"), change(r, watchlist.Added, 2, "6"), advanced(r, "7")})
+			require.NoError(t, l.Shutdown(t.Context()))
+
+			heal := spoil(extension)
+			logger, logs := observed()
+			l = begin(extension, logger)
+			began := time.Now()
+			nothing, _, err := l.restore(t, r)
+			require.ErrorContains(t, err, want)
+			require.ErrorContains(t, l.report(), want)
+			assert.True(t, nothing.None())
+			assert.Equal(t, wait, time.Since(began))
+			assert.Equal(t, 1, logs.FilterLevelExact(zapcore.WarnLevel).Len(), "%v", logs.All())
+			assert.Zero(t, logs.FilterLevelExact(zapcore.ErrorLevel).Len(), "%v", logs.All())
+			l.BeforeDeliver(t.Context(), []watchlist.Change{change(r, watchlist.Added, 3, "9")})
+			l.Accepted([]watchlist.Change{change(r, watchlist.Added, 3, "9"), settled(r, "10")})
+
+			heal()
+			select {
+			case <-nothing.Later:
+			case <-time.After(time.Minute):
+				t.Fatal("it is not tried again")
+			}
+			stored, known, err := l.restore(t, r)
+			require.NoError(t, err)
+			require.NoError(t, l.report())
+			assert.Equal(t, "7", stored.ResourceVersion)
+			assert.Len(t, known, 2)
+			l.Accepted([]watchlist.Change{change(r, watchlist.Modified, 3, "11"), advanced(r, "12")})
+			time.Sleep(2 * time.Second)
+			assert.Contains(t, string(extension.Client(clientName)[progressKey(l.stores[*r].entry.id)]), `"7"`)
+			l.Accepted([]watchlist.Change{change(r, watchlist.Known, 3, "11"), progress(r, watchlist.Restated, "12"), change(r, watchlist.Deleted, 2, "13")})
+			require.NoError(t, l.Shutdown(t.Context()))
+
+			stored, known, err = readAgain(t, extension)
+			require.NoError(t, err)
+			assert.Equal(t, "13", stored.ResourceVersion)
+			assert.Equal(t, map[string]string{"uid-1": "ns/name-1@5", "uid-3": "ns/name-3@11"}, known)
+		})
+	}
+	locked := errors.New("timeout") // as bbolt says it
+	f(func(e *memstorage.Extension) func() { e.Fail(locked); return func() { e.Fail(nil) } }, openTimeout,
+		"cannot open storage: its file is locked, probably by another collector that still runs: timeout")
+	readOnly := errors.New("open /var/lib/otelcol/x: read-only file system")
+	f(func(e *memstorage.Extension) func() { e.Fail(readOnly); return func() { e.Fail(nil) } }, openTimeout, "cannot open storage: open /var")
+	f(func(e *memstorage.Extension) func() { return e.Hang() }, restoreTimeout, "does not answer")
+}
+
+// A storage that is locked by the collector which this one replaces is waited for.
+func TestStorageThatIsLockedForAMoment(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		extension := memstorage.New()
+		r := pods()
+		l := begin(extension, zap.NewNop())
+		_, _, err := l.restore(t, r)
+		require.NoError(t, err)
+		l.Accepted([]watchlist.Change{change(r, watchlist.Added, 1, "5"), advanced(r, "7")})
+		require.NoError(t, l.Shutdown(t.Context()))
+
+		extension.Fail(errors.New("timeout"))
+		time.AfterFunc(5*time.Second, func() { extension.Fail(nil) })
+		progress, known, err := readAgain(t, extension)
+		require.NoError(t, err)
+		assert.Equal(t, "7", progress.ResourceVersion)
+		assert.Len(t, known, 1)
+	})
+}
+
+func TestDamagedCheckpoint(t *testing.T) {
+	f := func(want string, spoils func(key string) bool) {
+		t.Helper()
+		synctest.Test(t, func(t *testing.T) {
+			extension := memstorage.New()
+			r, other := pods(), pods()
+			other.Namespace = "ns"
+			l := begin(extension, zap.NewNop())
+			for _, of := range []*watchlist.Change{{Scope: r}, {Scope: other}} {
+				_, _, err := l.restore(t, of.Scope)
+				require.NoError(t, err)
+				l.Accepted([]watchlist.Change{change(of.Scope, watchlist.Added, 1, "5"), advanced(of.Scope, "7")})
+			}
+			id := l.stores[*r].entry.id
+			require.NoError(t, l.Shutdown(t.Context()))
+
+			extension.Damage(func(key string, value []byte) []byte {
+				if strings.Contains(key, id) && spoils(key) {
+					return value[:len(value)-1]
+				}
+				return value
+			})
+			l = beginIn(Cluster{UID: "cluster"}, extension, zap.NewNop(), *r, *other)
+			progress, known, err := l.restore(t, other)
+			require.NoError(t, err)
+			assert.Equal(t, "7", progress.ResourceVersion, "another scope's checkpoint is not damaged")
+			assert.Len(t, known, 1)
+			progress, _, err = l.restore(t, r)
+			require.ErrorContains(t, err, want)
+			assert.True(t, progress.None())
+			assert.Nil(t, progress.Later)
+			l.Accepted([]watchlist.Change{change(r, watchlist.Added, 2, "9"), advanced(r, "10")})
+			require.NoError(t, l.Shutdown(t.Context()))
+
+			l = beginIn(Cluster{UID: "cluster"}, extension, zap.NewNop(), *r, *other)
+			progress, known, err = l.restore(t, r)
+			require.NoError(t, err)
+			assert.Equal(t, "10", progress.ResourceVersion)
+			assert.Equal(t, map[string]string{"uid-2": "ns/name-2@9"}, known)
+			require.NoError(t, l.Shutdown(t.Context()))
+			for key := range extension.Client(clientName) {
+				assert.NotContains(t, key, id, "what is damaged is removed")
+			}
+		})
+	}
+	f("cannot decode stored progress", func(key string) bool { return strings.HasSuffix(key, "/progress") })
+	f("stored object is damaged", func(key string) bool { return strings.HasPrefix(key, objectPrefix) })
+}
+
+// A panic in the extension ends the use of the storage, and not the collector.
+func TestStorageThatPanics(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		extension := memstorage.New()
+		extension.Panic("freepages: failed to get all reachable pages")
+		logger, logs := observed()
+		l := begin(extension, logger)
+		progress, _, err := l.restore(t, pods())
+		require.ErrorContains(t, err, "storage extension panicked")
+		require.ErrorContains(t, err, "recreate")
+		assert.Nil(t, progress.Later)
+		_, _, err = l.restore(t, &scope.Scope{GroupResource: pods().GroupResource, Namespace: "later"})
+		require.ErrorContains(t, err, "storage extension panicked")
+		time.Sleep(time.Hour)
+		assert.Equal(t, 1, extension.Tries())
+		assert.Equal(t, 1, logs.FilterLevelExact(zapcore.WarnLevel).Len())
+		require.NoError(t, l.Shutdown(t.Context()))
+	})
+}
+
+// A scope that is released can be restored by another reader, which finds all that was accepted.
+func TestReleasedScopeIsRestoredByAnotherReader(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		extension := memstorage.New()
+		r := pods()
+		l := begin(extension, zap.NewNop())
+		_, _, err := l.restore(t, r)
+		require.NoError(t, err)
+		_, _, err = l.restore(t, r)
+		require.ErrorContains(t, err, "another reader uses it")
+		l.Accepted([]watchlist.Change{change(r, watchlist.Added, 1, "5"), advanced(r, "7")})
+		require.NoError(t, l.Release(t.Context(), *r))
+		require.NoError(t, l.Release(t.Context(), *r))
+		l.Accepted([]watchlist.Change{change(r, watchlist.Added, 2, "8")}) // of a reader that has ended: it comes again
+		progress, known, err := l.restore(t, r)
+		require.NoError(t, err)
+		assert.Equal(t, "7", progress.ResourceVersion)
+		assert.Equal(t, map[string]string{"uid-1": "ns/name-1@5"}, known)
+
+		l.Accepted([]watchlist.Change{change(r, watchlist.Added, 3, "9")})
+		extension.FailWrites(storage.ErrStorageFull)
+		require.ErrorIs(t, l.Release(t.Context(), *r), storage.ErrStorageFull)
+		extension.FailWrites(nil)
+		release := extension.Hang()
+		_, err = l.Restore(t.Context(), *r, func(redact.Identity) {})
+		require.ErrorContains(t, err, "storage")
+		release()
+		require.NoError(t, l.Shutdown(t.Context()))
+	})
+}

@@ -1,0 +1,87 @@
+package kubeclient
+
+import (
+	"crypto/x509"
+	"encoding/pem"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/connrotation"
+)
+
+// session is an API server and the credentials for it, as they were read at one time. Certificate and token files that
+// these refer to may change meanwhile.
+type session struct {
+	cfg         *rest.Config
+	base        *url.URL // scheme, host and the path before /api and /apis
+	connections *connections
+	http        *http.Client
+}
+
+func newSession(cfg *rest.Config, tracker *connrotation.ConnectionTracker) (*session, error) {
+	base, err := baseURL(cfg)
+	if err != nil {
+		return nil, err
+	}
+	connections, err := newConnections(cfg, tracker)
+	if err != nil {
+		return nil, fmt.Errorf("cannot prepare connections to %s: %w", base.Host, err)
+	}
+	wrapped, err := rest.HTTPWrappersForConfig(withTokenFile(cfg), connections)
+	if err != nil {
+		return nil, fmt.Errorf("cannot prepare credentials for %s: %w", base.Host, err)
+	}
+	return &session{
+		cfg:         cfg,
+		base:        base,
+		connections: connections,
+		http: &http.Client{
+			Transport: wrapped,
+			// The API server does not redirect. Whoever does must not be sent the credentials.
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		},
+	}, nil
+}
+
+func baseURL(cfg *rest.Config) (*url.URL, error) {
+	tlsConfig, err := rest.TLSConfigFor(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("cannot prepare TLS for %s: %w", cfg.Host, err)
+	}
+	base, _, err := rest.DefaultServerURL(cfg.Host, "", schema.GroupVersion{}, tlsConfig != nil)
+	if err != nil {
+		return nil, fmt.Errorf("cannot use API server %q: %w", cfg.Host, err)
+	}
+	return base, nil
+}
+
+// refreshes reports whether a request that was answered with 401 makes other credentials be used by the next one:
+// client-go runs an exec plugin again then.
+func (s *session) refreshes() bool { return s.cfg.ExecProvider != nil }
+
+// refused adds to an error that may be due to the client certificate when that expired, if it has.
+func (s *session) refused(err error, now time.Time) error {
+	content := s.cfg.CertData
+	if len(content) == 0 && s.cfg.CertFile != "" {
+		content, _ = os.ReadFile(s.cfg.CertFile) // one that cannot be read has its own error
+	}
+	block, _ := pem.Decode(content)
+	if block == nil {
+		return err
+	}
+	certificate, parseErr := x509.ParseCertificate(block.Bytes)
+	if parseErr != nil || now.Before(certificate.NotAfter) {
+		return err
+	}
+	return fmt.Errorf("%w; the client certificate expired at %s: renew it", err, certificate.NotAfter.UTC().Format(time.RFC3339))
+}
+
+// refusedByTLS reports whether the server ended a TLS handshake, as it does if it does not like our certificate.
+// crypto/tls does not export the type of these errors.
+func refusedByTLS(err error) bool { return strings.Contains(err.Error(), "remote error: tls: ") }

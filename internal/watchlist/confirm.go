@@ -1,0 +1,196 @@
+package watchlist
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"go.uber.org/zap"
+	"k8s.io/apimachinery/pkg/watch"
+)
+
+// Some servers send the end marker without the objects, and then everything looks deleted. So before a streamed snapshot
+// makes more than half of what is known disappear, or ends a first set empty, a LIST has to agree; where there is no
+// right to list, a second stream on another connection.
+// https://github.com/openshift/openshift-apiserver/issues/672
+
+const (
+	// confirmAnswerTimeout bounds the wait for the LIST to be answered, once the server has the request, and
+	// confirmTimeout all of it.
+	confirmAnswerTimeout = 10 * time.Second
+	confirmTimeout       = time.Minute
+	// maxDoubts is how many streams in a row may be doubted that each lack other objects.
+	maxDoubts = 5
+)
+
+// doubted is what streamed snapshots lacked that could not be confirmed.
+type doubted struct {
+	absent  map[Key]struct{}
+	empty   bool
+	streams int
+}
+
+// lacksTooMuch reports whether the absence of so many of the known objects has to be confirmed.
+func lacksTooMuch(absent, known int) bool { return 2*absent > known }
+
+// isDoubtful reports whether what the snapshot lacks has to be confirmed. What two streams lack is gone.
+func (r *Reader) isDoubtful(pass *snapshotPass, absent []Key) bool {
+	switch {
+	case pass.listed, r.doubted.streams >= maxDoubts:
+		return false
+	case r.position.none() && pass.received == 0 && r.inventory.len() == 0:
+		return !r.doubted.empty
+	}
+	unconfirmed := 0
+	for _, key := range absent {
+		if _, ok := r.doubted.absent[key]; !ok {
+			unconfirmed++
+		}
+	}
+	return lacksTooMuch(unconfirmed, pass.known)
+}
+
+// doubt remembers what a streamed snapshot lacks, for the one that follows on another connection.
+func (r *Reader) doubt(absent []Key) {
+	if r.doubted.absent == nil {
+		r.doubted.absent = make(map[Key]struct{}, len(absent))
+	}
+	for _, key := range absent {
+		r.doubted.absent[key] = struct{}{}
+	}
+	r.doubted.empty = true
+	r.doubted.streams++
+	r.server.freshNext = true
+}
+
+// confirm asks by LIST whether what a streamed snapshot at that version lacks is gone. It returns the version that the
+// snapshot is complete at: the same, or that of the LIST if the objects came from there.
+func (r *Reader) confirm(ctx context.Context, pass *snapshotPass, absent []Key, rv version) (version, error) {
+	if r.Knowledge.listsForbidden() {
+		r.doubt(absent)
+		return version{}, errUnconfirmed
+	}
+	listed := &snapshotPass{listed: true, known: pass.known}
+	check := &listCheck{Reader: r, marker: rv, streamed: pass.received > 0, pass: listed}
+	listRV, err := check.run(ctx)
+	switch {
+	case ctx.Err() != nil:
+		return version{}, ctx.Err()
+	case errors.Is(err, errQueueFull):
+		return version{}, err
+	case check.missing > 0:
+		r.streamsLackObjects(check)
+		if err != nil || check.passedOver {
+			return version{}, errLackedObjects
+		}
+		pass.listed, pass.unidentified = true, listed.unidentified
+		return listRV, nil
+	case err != nil:
+		r.Logger.Info("cannot confirm by LIST that objects are gone which a snapshot lacks, asking for another snapshot",
+			append(r.fields(err), zap.Int("objects", len(absent)))...)
+		if isForbidden(err) {
+			r.Knowledge.noList()
+		}
+		r.doubt(absent)
+		return version{}, fmt.Errorf("%w: %w", errUnconfirmed, err)
+	case len(absent) > 0:
+		r.Logger.Info("a LIST confirms that objects are gone which a snapshot lacks", append(r.fields(nil), zap.Int("objects", len(absent)))...)
+	default:
+		r.Logger.Debug("a LIST confirms that there are no objects", r.fields(nil)...)
+	}
+	return rv, nil
+}
+
+// streamsLackObjects remembers that the resource has to be listed.
+func (r *Reader) streamsLackObjects(check *listCheck) {
+	r.Knowledge.noWatchList()
+	r.server.listNext = true
+	r.Logger.Warn("server streamed an initial state that lacks objects which a LIST holds, listing resource instead",
+		append(r.fields(nil), zap.Stringer("resource_version", check.marker))...)
+}
+
+// listCheck compares a LIST with the snapshot under way, which has come to its end.
+type listCheck struct {
+	*Reader
+	marker   version // of the snapshot
+	streamed bool    // objects came with it
+
+	// pass makes the LIST take the place of the snapshot from the first missing object on. nil: it ends there.
+	pass       *snapshotPass
+	missing    int  // objects that the snapshot lacks and should not
+	passedOver bool // an object was not looked at because it is newer than the snapshot
+}
+
+// run reads the LIST and returns its version.
+func (c *listCheck) run(parent context.Context) (version, error) {
+	ctx, cancel := context.WithTimeoutCause(parent, confirmTimeout, errUnconfirmed)
+	defer cancel()
+	c.Observer.StreamOpened("list")
+	s := openStream(ctx, snapshotLister{pages: c.Opener}, Request{Scope: c.Scope, API: c.API, FreshConnection: true})
+	defer s.close()
+	unanswered := time.NewTimer(confirmTimeout)
+	defer unanswered.Stop()
+	sent := s.sent
+	for {
+		for line, ok := s.next(); ok; line, ok = s.next() {
+			if rv, ended, err := c.frame(parent, line); ended || err != nil {
+				return rv, err
+			}
+		}
+		select {
+		case <-sent:
+			sent = nil
+			unanswered.Reset(confirmAnswerTimeout)
+		case chunk := <-s.chunks:
+			if err := s.take(chunk); err != nil {
+				return version{}, err
+			}
+			unanswered.Stop()
+			sent = nil
+		case <-unanswered.C:
+			return version{}, errSlowAnswer
+		case <-ctx.Done():
+			return version{}, context.Cause(ctx)
+		}
+	}
+}
+
+func (c *listCheck) frame(ctx context.Context, line []byte) (rv version, ended bool, err error) {
+	f, err := parseFrame(line)
+	if err != nil {
+		return version{}, false, err
+	}
+	if f.event == watch.Bookmark {
+		mark, err := parseBookmark(f.object)
+		return mark.rv, true, err
+	}
+	id, err := c.Plan.Identify(f.object)
+	if err != nil {
+		return version{}, false, err
+	}
+	key, at := keyOf(id), parseVersion(id.ResourceVersion)
+	if c.missing == 0 {
+		switch {
+		case c.marker.before(at):
+			c.passedOver = true
+			return version{}, false, nil
+		case c.isAccountedFor(key, at):
+			return version{}, false, nil
+		}
+		c.missing++
+		if c.pass == nil {
+			return version{}, true, nil
+		}
+	}
+	return version{}, false, c.snapshotObject(ctx, c.pass, f)
+}
+
+// isAccountedFor reports whether the snapshot need not have held the object, or did.
+func (c *listCheck) isAccountedFor(key Key, at version) bool {
+	if !c.owns(key) {
+		return c.streamed
+	}
+	gone, ok := c.deletedAhead[key]
+	return c.inventory.wasSeen(key) || ok && !gone.before(at)
+}

@@ -1,0 +1,106 @@
+package watchlist
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/scope"
+)
+
+const (
+	// crowdWindow is for how long after a log entry the same of other readers is only counted.
+	crowdWindow = 10 * time.Second
+	// crowdExamples is how many of them the entry that follows names.
+	crowdExamples = 5
+)
+
+// Crowd lets readers with the same to say speak once: an API server that goes away is one event, and not one for each
+// of 700 streams. The first of them is logged at once; the others of the next ten seconds become one entry with their
+// number. It is safe for concurrent use.
+type Crowd struct {
+	logger *zap.Logger
+
+	mu     sync.Mutex
+	groups map[string]*crowdGroup
+	wake   chan struct{}
+}
+
+// crowdGroup counts who has the same to say.
+type crowdGroup struct {
+	level    zapcore.Level
+	message  string
+	until    time.Time
+	more     int
+	examples []string
+}
+
+// NewCrowd returns a crowd that logs to logger. Its Run has to be called.
+func NewCrowd(logger *zap.Logger) *Crowd {
+	return &Crowd{logger: logger, groups: make(map[string]*crowdGroup), wake: make(chan struct{}, 1)}
+}
+
+// log logs an entry of one reader, or counts it. Entries are the same if they have message and cause in common.
+func (c *Crowd) log(level zapcore.Level, message, cause string, of scope.Scope, fields ...zap.Field) {
+	c.mu.Lock()
+	key := message + "\x00" + cause
+	group := c.groups[key]
+	if group != nil {
+		group.more++
+		if len(group.examples) < crowdExamples {
+			group.examples = append(group.examples, of.String())
+		}
+		c.mu.Unlock()
+		return
+	}
+	c.groups[key] = &crowdGroup{level: level, message: message, until: time.Now().Add(crowdWindow)}
+	c.mu.Unlock()
+	c.logger.Log(level, message, fields...)
+	select {
+	case c.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Run logs what was counted, until ctx ends.
+func (c *Crowd) Run(ctx context.Context) {
+	for {
+		wait := c.flush(time.Now())
+		if ctx.Err() != nil {
+			c.flush(time.Now().Add(crowdWindow))
+			return
+		}
+		var due <-chan time.Time
+		if wait > 0 {
+			due = time.After(wait)
+		}
+		select {
+		case <-due:
+		case <-c.wake:
+		case <-ctx.Done():
+		}
+	}
+}
+
+// flush ends the groups whose window is over at that time, and returns how long until the next is; 0: there is none.
+func (c *Crowd) flush(at time.Time) (wait time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for key, group := range c.groups {
+		left := group.until.Sub(at)
+		if left > 0 {
+			if wait == 0 || left < wait {
+				wait = left
+			}
+			continue
+		}
+		delete(c.groups, key)
+		if group.more > 0 {
+			c.logger.Log(group.level, group.message, zap.Int("more", group.more), zap.Strings("examples", group.examples))
+		}
+	}
+	return wait
+}
