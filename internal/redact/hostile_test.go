@@ -13,7 +13,10 @@ import (
 // No text makes the rules quadratic, whatever it nearly is. Twice the text must not take much more than twice the time,
 // which is measured against a limit that only quadratic time exceeds.
 func TestTextsOfNearlyMatchingPartsTakeLinearTime(t *testing.T) {
-	const size = 1 << 20
+	size := 1 << 20
+	if raceEnabled {
+		size >>= 4
+	}
 	for _, part := range []string{
 		"-", "--", "--password ", "-----BEGIN ", "-----BEGIN PRIVATE KEY", `"`, `\"`, `password="`, `password='\"`, "password=", "password: ", "password:\n", "a=", "=", ":", "://", "x://a:b/", "x://a:b@",
 		"eyJ-", "eyJ", "eyJaaaaaaaa.eyJ", "bearer ", "bearer aaaaaaaaaaaaaaaaaaaaaaaa ", "ghp_", "sk-", "AKIA", "abcdef.0123456789abcde", "a.", "$2a$", "{SHA}", "@tcp(", "a:b@tcp", "?sig=", "&a&a", "{{ password: {{",
@@ -37,7 +40,10 @@ func TestTextsOfNearlyMatchingPartsTakeLinearTime(t *testing.T) {
 
 // The objects in which values are walked again, since it is known late what they are, do not take long either.
 func TestObjectsThatAreKnownLateTakeLinearTime(t *testing.T) {
-	const n = 4000
+	n := 4000
+	if raceEnabled {
+		n >>= 2
+	}
 	for name, data := range map[string]string{
 		"lists of Secrets in lists": strings.Repeat(`{"items":[`, n) + `1` + strings.Repeat(`],"kind":"SecretList"}`, n),
 		"templates":                 strings.Repeat(`{"template":{"data":{"a":"b"},"x":`, n) + `1` + strings.Repeat(`}}`, n) + ``,

@@ -124,7 +124,7 @@ func TestDecodeAgreesWithTheOracleOnRealObjects(t *testing.T) {
 
 func TestDecodeAgreesWithTheOracleOnRandomObjects(t *testing.T) {
 	rounds := 5_000
-	if testing.Short() {
+	if testing.Short() || raceEnabled {
 		rounds = 500
 	}
 	for seed := range rounds {
