@@ -33,7 +33,11 @@ func TestTextsOfNearlyMatchingPartsTakeLinearTime(t *testing.T) {
 			start := time.Now()
 			_, _, err = pods.Decode(data)
 			require.NoError(t, err)
-			assert.Less(t, time.Since(start), 5*time.Second, "%q", part)
+			took := time.Since(start)
+			assert.Less(t, took, 5*time.Second, "%q", part)
+			if took > 500*time.Millisecond {
+				t.Logf("%q takes %v", part, took)
+			}
 		}
 	}
 }

@@ -72,8 +72,10 @@ func Expected(object Tree, group, resource string, fingerprint Fingerprint) Tree
 	return p.object(object, theObject, false)
 }
 
+var namesKeysIn = regexp.MustCompile(`(^|\.)external-secrets\.io$|^secrets-store\.csi\.x-k8s\.io$`)
+
 func namesKeys(group string) bool {
-	return regexp.MustCompile(`(^|\.)external-secrets\.io$|^secrets-store\.csi\.x-k8s\.io$`).MatchString(group)
+	return namesKeysIn.MatchString(group)
 }
 
 // at applies the policy to the value of a place. inSecretKind: an object around it has a kind that ends in Secret.

@@ -4,6 +4,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 )
 
 var (
@@ -12,8 +13,19 @@ var (
 	upperRun   = regexp.MustCompile(`([A-Z])([A-Z][a-z])`)
 )
 
+var knownWords sync.Map // by key; tests ask for the same ones again and again
+
 // wordsOf splits a key into words, in lower case.
 func wordsOf(key string) []string {
+	if known, ok := knownWords.Load(key); ok {
+		return known.([]string)
+	}
+	words := splitWords(key)
+	knownWords.Store(key, words)
+	return words
+}
+
+func splitWords(key string) []string {
 	for range 2 {
 		key = lowerUpper.ReplaceAllString(key, "$1 $2")
 		key = upperRun.ReplaceAllString(key, "$1 $2")
