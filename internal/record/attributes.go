@@ -53,10 +53,13 @@ const (
 	keySnapshotIncomplete      = "k8s.snapshot.incomplete"
 
 	keyBodyError = "k8s.body.error"
+
+	keyRedactionFailed = "k8s.redaction.failed"
+	keyRedactionKey    = "k8s.redaction.key" // of the resource
 )
 
 // attributesAtMost is how many attributes the record of an object can have, but for the logical cluster, which few have.
-const attributesAtMost = 20
+const attributesAtMost = 21
 
 func putChange(m pcommon.Map, c *watchlist.Change) {
 	m.PutStr(keyChangeType, typeName(c.Type))

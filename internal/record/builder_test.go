@@ -448,7 +448,7 @@ func TestDocumentation(t *testing.T) {
 		documented[match[1]] = true
 	}
 
-	emitted := map[string]bool{"k8s.cluster.uid": true, "k8s.cluster.name": true, keyBodyError: true}
+	emitted := map[string]bool{"k8s.cluster.uid": true, "k8s.cluster.name": true, keyBodyError: true, keyRedactionFailed: true, keyRedactionKey: true}
 	for _, tt := range recordCases() {
 		record := build(t, Options{}, tt.change)[0]
 		emitted[record.EventName()] = true
