@@ -130,6 +130,10 @@ func gapSentence(c *watchlist.Change) string {
 		}
 		return rv
 	}
+	if c.Gap.Dropped > 0 {
+		return fmt.Sprintf("the next consumer refused %d records of %s between resource versions %s and %s permanently",
+			c.Gap.Dropped, c.Scope.GroupResource, known(c.Gap.FromRV), known(c.Gap.ToRV))
+	}
 	return fmt.Sprintf("the watch of %s did not see every change between resource versions %s and %s (%s); "+
 		"net differences: %d added, %d modified, %d deleted",
 		c.Scope.GroupResource, known(c.Gap.FromRV), known(c.Gap.ToRV), c.Gap.Reason, c.Gap.Added, c.Gap.Modified, c.Gap.Deleted)
