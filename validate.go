@@ -394,7 +394,7 @@ func (r *RelistConfig) validate() []error {
 	return errs
 }
 
-// longestUnitless is the longest duration that is taken for a number without a unit, which YAML gives as nanoseconds.
+// longestUnitless is the longest duration that is mistaken for a number without a unit, which YAML gives as nanoseconds.
 const longestUnitless = 100 * time.Microsecond
 
 // unitHint helps those who wrote a number without a unit. It takes the smallest unit that makes the number a duration

@@ -29,7 +29,7 @@ func (s *Server) groups() [][2]string {
 	return all
 }
 
-// discover answers for what is not a resource, and says whether it is something that exists.
+// discover answers for what is not a resource, and reports whether it is something that exists.
 func (s *Server) discover(w http.ResponseWriter, r *http.Request) bool {
 	aggregated := strings.Contains(r.Header.Get("Accept"), "as=APIGroupDiscoveryList") &&
 		strings.Contains(r.Header.Get("Accept"), "v=v2;")

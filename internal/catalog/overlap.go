@@ -8,7 +8,7 @@ import (
 )
 
 // Overlaps finds entries that would read the same objects, each of which would then be emitted twice.
-// Two selectors that differ are taken for disjoint, since whether they are is up to the objects.
+// Two selectors that differ are mistaken for disjoint, since whether they are is up to the objects.
 func Overlaps(specs []Spec) []error {
 	var errs []error
 	for i, b := range specs {

@@ -51,7 +51,7 @@ const (
 	introduceTimeout = 5 * time.Second
 	// shutdownTimeout is how long Shutdown waits for the storage where its context allows longer, and shutdownGrace
 	// how long where its context has ended.
-	shutdownTimeout = 10 * time.Second
+	shutdownTimeout = 30 * time.Second
 	shutdownGrace   = 500 * time.Millisecond
 )
 

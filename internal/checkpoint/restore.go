@@ -484,7 +484,7 @@ func (k *Keeper) sweep() error {
 	if len(k.removed) == 0 {
 		return nil
 	}
-	if err := k.write(nil); err != nil { // first what says that they are removed
+	if err := k.write(nil); err != nil { // first the note that they are removed
 		return err
 	}
 	for found := sweepObjects; found == sweepObjects; {

@@ -142,7 +142,7 @@ func (e *Extension) Damage(damage func(key string, value []byte) []byte) {
 	}
 }
 
-// Contains says whether the bytes stand anywhere in what is stored.
+// Contains reports whether the bytes stand anywhere in what is stored.
 func (e *Extension) Contains(b []byte) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()

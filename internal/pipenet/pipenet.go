@@ -32,7 +32,7 @@ func (n *Network) Serve(handler http.Handler) (stop func()) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		_ = server.Serve(n) // its error says that stop was called
+		_ = server.Serve(n) // its only error is that stop was called
 	}()
 	return func() {
 		_ = server.Close()

@@ -8,7 +8,7 @@ import (
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/watchlist"
 )
 
-// changeID is k8s.change.id: the same whenever the same thing is told again, in this process or after a
+// changeID is k8s.change.id: the same whenever the same change is emitted again, in this process or after a
 // restart, and by whichever of two readers whose scopes overlap. It names "this version of this object, in
 // this kind of change" by cluster, UID, resourceVersion and type, each but the last followed by a newline.
 //

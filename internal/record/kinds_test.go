@@ -10,7 +10,7 @@ import (
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/watchlist"
 )
 
-// Spelled out, so that a constant of the semantic conventions that is taken for another shows.
+// Spelled out, so that a constant of the semantic conventions that is mistaken for another shows.
 func TestKinds(t *testing.T) {
 	for _, tt := range []struct{ group, plural, name, uid string }{
 		{"", "namespaces", "k8s.namespace.name", ""},

@@ -58,7 +58,7 @@ func Describe(c watchlist.Change) string {
 	return strings.Join(parts, " ")
 }
 
-// isOfObject says whether the change is one of an object, not of the stream.
+// isOfObject reports whether the change is one of an object, not of the stream.
 func isOfObject(t watchlist.Type) bool {
 	return t == watchlist.Snapshot || t == watchlist.Added || t == watchlist.Modified || t == watchlist.Deleted
 }

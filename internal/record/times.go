@@ -37,7 +37,7 @@ func told(c *watchlist.Change) time.Time {
 	case c.Type == watchlist.Gap && c.Gap != nil:
 		return c.Gap.To
 	case scope.IsEvents(c.Scope.GroupResource) && isUsable(times.Observed):
-		// Of every change of an Event, also its expiry: it tells of this moment.
+		// Of every change of an Event, also its expiry: it is about this moment.
 		return times.Observed
 	}
 
@@ -51,7 +51,7 @@ func told(c *watchlist.Change) time.Time {
 	case watchlist.Snapshot:
 		return latest(times.Created, times.Updated, times.Deleted)
 	case watchlist.Modified:
-		// To be marked for deletion is a change that managedFields do not tell of.
+		// To be marked for deletion is a change that managedFields do not record.
 		return latest(times.Updated, times.Deleted)
 	case watchlist.Deleted:
 		if times.Deleted.IsZero() {

@@ -7,7 +7,7 @@ import (
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/scope"
 )
 
-// Type says what happened to the object, or what the record tells of the stream.
+// Type is what happened to the object, or what the record reports about the stream.
 type Type uint8
 
 const (
@@ -40,7 +40,7 @@ type Change struct {
 	Scope  *scope.Scope // of the reader
 	Type   Type
 	Origin Origin
-	// Inferred marks a deletion that no watch event told of: the object was missing from a snapshot.
+	// Inferred marks a deletion that no watch event reported: the object was missing from a snapshot.
 	// Only the identity of such an object is known, and its ResourceVersion is that of the snapshot.
 	Inferred bool
 	Object   redact.Object
@@ -61,7 +61,7 @@ type Change struct {
 	Snapshot *SnapshotInfo // of SnapshotBegin, SnapshotEnd and of Snapshot changes between them
 }
 
-// IsRecord says that the change is for the next consumer, and not only for checkpoints.
+// IsRecord reports whether the change is for the next consumer, and not only for checkpoints.
 func (c *Change) IsRecord() bool { return c.Type < Known }
 
 // ReachedVersion is the version that an Advanced, Verified, Gap or SnapshotEnd change is about.
@@ -97,7 +97,7 @@ type Progress struct {
 	Later <-chan struct{}
 }
 
-// None says that nothing has been told.
+// None reports whether nothing has been told.
 func (p Progress) None() bool { return p.ResourceVersion == "" && p.Epoch == "" }
 
 // Suspicion is a stretch of history that may have been lost, and for which no gap has been emitted yet.
@@ -106,7 +106,7 @@ type Suspicion struct {
 	Doubt Doubt
 }
 
-// GapInfo tells of history that could not be read: changes after From and up to To came out only as net
+// GapInfo describes history that could not be read: changes after From and up to To came out only as net
 // differences.
 type GapInfo struct {
 	Reason   string // why: expired, undecodable, history_reset, …

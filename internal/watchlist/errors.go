@@ -13,7 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Ends of a stream that no server told of.
+// Ends of a stream that no server reported.
 var (
 	errQueueFull     = errors.New("queue is full")
 	errSilent        = errors.New("nothing came for too long, not even a bookmark")

@@ -289,7 +289,7 @@ func (f *follower) rescheduleRotate() {
 	}
 }
 
-// isOwnEnd says that the stream was ended from this side.
+// isOwnEnd reports whether the stream was ended from this side.
 func isOwnEnd(err error) bool {
 	return errors.Is(err, context.Canceled)
 }

@@ -111,7 +111,7 @@ func errUnknownType(event watch.EventType) error {
 var errErrorWithoutStatus = errors.New("error event without a status")
 
 // decode reads the object of a frame. One that cannot be decoded is nothing on the first try, because the
-// server will send it again and it may have been cut on the way. When lastTry, what can be told of it is
+// server will send it again and it may have been cut on the way. When lastTry, what is known of it is
 // its identity: the record goes out without a body, so that the fault of one object does not hide the others.
 func (r *Reader) decode(object []byte, lastTry bool) (redact.Object, error) {
 	obj, n, err := r.Plan.Decode(object)

@@ -89,7 +89,7 @@ func (l *lostHistory) suspicion() Change {
 	}}
 }
 
-// noteLoss lets whoever keeps checkpoints know of the suspicion at once, if there is room.
+// noteLoss passes the suspicion to the checkpoint at once, unless the queue is full.
 func (r *Reader) noteLoss() {
 	if r.Restore != nil && !r.lost.noted {
 		r.lost.noted = r.offer(r.lost.suspicion())

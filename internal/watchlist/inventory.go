@@ -213,7 +213,7 @@ func (inv *inventory) compactNames() {
 // beginPass starts a snapshot: from now on no known object has been seen in it.
 func (inv *inventory) beginPass() { inv.pass++ }
 
-// mark says that the snapshot under way holds the object; unmark takes that back.
+// mark reports whether the snapshot under way holds the object; unmark takes that back.
 func (inv *inventory) markSeen(key Key)   { inv.setPass(key, inv.pass) }
 func (inv *inventory) unmarkSeen(key Key) { inv.setPass(key, inv.pass-1) }
 
@@ -345,7 +345,7 @@ func (a *nameArena) lookup(ref nameRef) (namespace string, name []byte, size int
 	return a.namespaces[index], data[n+m : size], size
 }
 
-// remove gives a name up, and says whether the arena should be rebuilt.
+// remove gives a name up, and reports whether the arena should be rebuilt.
 func (a *nameArena) remove(ref nameRef) bool {
 	_, _, size := a.lookup(ref)
 	a.live -= size

@@ -1,6 +1,6 @@
 package watchlist
 
-// Observer is told what a reader does, for metrics and status. It must not block.
+// Observer is called with what a reader does, for metrics and status. It must not block.
 type Observer interface {
 	StreamOpened(kind string)  // snapshot, list, resume, relist, rotate
 	StreamEnded(reason string) // see endReason

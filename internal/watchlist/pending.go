@@ -37,7 +37,7 @@ func (p pendingObject) content() *redact.Object {
 	return p.object
 }
 
-// add keeps the object, which may be nil, as long as there is room for it.
+// add keeps the object, which may be nil, as long as the bound allows.
 func (p *pendingObjects) add(key Key, rv version, obj *redact.Object) {
 	if obj != nil && p.bytes <= maxPendingBytes {
 		p.bytes += len(obj.JSON) + pendingOverhead

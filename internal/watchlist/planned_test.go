@@ -123,7 +123,7 @@ func (s *plannedServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// bookmark sends one that says that the first n changes have been sent.
+// bookmark sends one that reports that the first n changes have been sent.
 func (s *plannedServer) bookmark(send func(string, ...any), n int, more string) {
 	version := 9
 	if n > 0 {

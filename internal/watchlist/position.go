@@ -40,7 +40,7 @@ func (v version) String() string {
 	}
 }
 
-// comparable says whether order has a meaning for v: Kubernetes guarantees it for decimal numbers of any
+// comparable reports whether order has a meaning for v: Kubernetes guarantees it for decimal numbers of any
 // length, and servers that use anything else can only be asked whether two versions are equal.
 // https://github.com/kubernetes/enhancements/issues/5504
 func (v version) comparable() bool {
@@ -66,7 +66,7 @@ func compareVersions(a, b version) (order int, ok bool) {
 	return order, err == nil
 }
 
-// atLeast says that v is known to be b or later. Versions without an order are at least each other
+// atLeast reports whether v is known to be b or later. Versions without an order are at least each other
 // only when they are equal.
 func (v version) atLeast(b version) bool {
 	if order, ok := compareVersions(v, b); ok {
@@ -75,7 +75,7 @@ func (v version) atLeast(b version) bool {
 	return v == b
 }
 
-// before says that v is known to be earlier than b.
+// before reports whether v is known to be earlier than b.
 func (v version) before(b version) bool {
 	order, ok := compareVersions(v, b)
 	return ok && order < 0
@@ -98,7 +98,7 @@ func (p *position) none() bool { return p.rv.none() && !p.closed }
 // unversioned reports whether what was read has no version, so that nothing can be watched from there.
 func (p *position) unversioned() bool { return p.rv.none() && p.closed }
 
-// covers says that the event has been read already.
+// covers reports whether the event has been read already.
 func (p *position) covers(rv version, key Key) bool {
 	if rv == p.rv && !rv.none() {
 		if p.closed {
@@ -114,7 +114,7 @@ func (p *position) covers(rv version, key Key) bool {
 	return rv.before(p.rv)
 }
 
-// hasPassed says that everything up to and including rv has been read. Where the position is at rv itself, more
+// hasPassed reports whether everything up to and including rv has been read. Where the position is at rv itself, more
 // events of that version may follow, until it is closed or a later one comes.
 func (p *position) hasPassed(rv version) bool {
 	return p.rv.atLeast(rv) && (p.closed || p.rv != rv)

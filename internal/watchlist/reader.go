@@ -341,7 +341,7 @@ func (r *Reader) waitForPoll(ctx context.Context) ending {
 	return ending{err: errPollDue}
 }
 
-// emit hands a change over. When there is no room it waits for at most timeout, since the stream should
+// emit hands a change over. When the queue is full it waits for at most timeout, since the stream should
 // not be kept waiting for longer, and gives up with errQueueFull.
 func (r *Reader) emit(ctx context.Context, c Change, timeout time.Duration) error {
 	if r.offer(c) {
@@ -362,7 +362,7 @@ func (r *Reader) emit(ctx context.Context, c Change, timeout time.Duration) erro
 	}
 }
 
-// offer hands a change over if there is room for it.
+// offer hands a change over unless the queue is full.
 func (r *Reader) offer(c Change) bool {
 	c.Scope = &r.Scope
 	c.ReadAt = r.Now()

@@ -23,12 +23,12 @@ const (
 	relistBurst = 250
 )
 
-// relist is a snapshot taken beside the live stream, to find what that stream has missed. Nothing is told
+// relist is a snapshot taken beside the live stream, to find what that stream has missed. Nothing is emitted
 // before the live stream has come past the snapshot: until then it may still deliver what seems missing, and
 // intermediate versions and short-lived objects besides, which no snapshot shows.
 //
 // What a server sends to show that nothing was missed need be no more than the objects' versions. Only a relist
-// that tells of every object, or that follows one which found objects missing or several that failed, asks for the objects.
+// that emits every object, or that follows one which found objects missing or several that failed, asks for the objects.
 type relist struct {
 	stream       *stream
 	from         version // the position when it began
@@ -47,7 +47,7 @@ type relist struct {
 	set        snapshotSet // of relist.emit: snapshot
 }
 
-// endsAtMarker says that what follows the snapshot is not a stream to go on with.
+// endsAtMarker reports whether what follows the snapshot is not a stream to go on with.
 func (l *relist) endsAtMarker() bool { return l.stream.listed || l.metadataOnly }
 
 func (f *follower) beginRelist(ctx context.Context, held *slot) error {

@@ -152,7 +152,7 @@ func (p *snapshotPass) isEndless() bool {
 	return !p.liveSince.IsZero() && time.Since(p.liveSince) >= endlessTimeout
 }
 
-// snapshotFrame handles one frame before the end marker, and says whether it was that.
+// snapshotFrame handles one frame before the end marker, and reports whether it was that.
 func (r *Reader) snapshotFrame(ctx context.Context, pass *snapshotPass, line []byte) (complete bool, err error) {
 	f, err := parseFrame(line)
 	if err != nil {
@@ -416,7 +416,7 @@ func (r *Reader) emitHole(ctx context.Context, rv version) error {
 	return nil
 }
 
-// known lets whoever keeps checkpoints know of an object that is not told of.
+// known passes an object that is not emitted to the checkpoint.
 func (r *Reader) known(ctx context.Context, c Change) error {
 	if r.Restore == nil {
 		return nil
@@ -426,7 +426,7 @@ func (r *Reader) known(ctx context.Context, c Change) error {
 	return r.emit(ctx, c, snapshotEmitTimeout)
 }
 
-// emitInferredDeletion tells of an object that a snapshot at rv did not hold.
+// emitInferredDeletion emits the deletion of an object that a snapshot at rv did not hold.
 func (r *Reader) emitInferredDeletion(ctx context.Context, key Key, rv version, timeout time.Duration) error {
 	id := r.inventory.identity(key)
 	id.ResourceVersion = rv.String()

@@ -264,7 +264,7 @@ func (s *stream) laterOf(rv version) version {
 	return rv
 }
 
-// drained says that every frame received so far has been taken.
+// drained reports whether every frame received so far has been taken.
 func (s *stream) drained() bool { return len(s.current) == 0 }
 
 // peek returns the line that next would return, or nothing if only blank lines are left.

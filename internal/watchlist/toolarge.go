@@ -37,7 +37,7 @@ func objectTooLarge(err error) redact.Identity {
 	return redact.Identity{}
 }
 
-// identityInHead reads what a frame, cut anywhere, tells of its object's identity.
+// identityInHead reads what a frame, cut anywhere, shows of its object's identity.
 func identityInHead(head []byte) (id redact.Identity) {
 	dec := json.NewDecoder(bytes.NewReader(head))
 	members(dec, func(key string) error {

@@ -139,7 +139,7 @@ func (s *Sink) behave(b behaviour) {
 	s.changed = make(chan struct{})
 }
 
-// AwaitStored waits until one more batch is stored, and says whether one was.
+// AwaitStored waits until one more batch is stored, and reports whether one was.
 func (s *Sink) AwaitStored(ctx context.Context, within time.Duration) bool {
 	s.mu.Lock()
 	stored := s.stored

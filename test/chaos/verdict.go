@@ -276,7 +276,7 @@ func (v *Verdict) takeDisorder(e Evidence, before, now arrived) {
 
 const clock = "15:04:05.000"
 
-// unsettled says that the collector was killed between two batches, so soon after the first one that its checkpoint may
+// unsettled reports whether the collector was killed between two batches, so soon after the first one that its checkpoint may
 // not have been written.
 func (e Evidence) unsettled(before, again *Batch) bool {
 	for _, life := range e.Lives {
@@ -294,7 +294,7 @@ func (l Life) full(at time.Time) bool {
 		(l.Written.IsZero() || l.Ended.Sub(l.Written) <= checkpointDelay)
 }
 
-// unknown says that a record came again because the collector could not know that its batch was stored: nothing else
+// unknown reports whether a record came again because the collector could not know that its batch was stored: nothing else
 // of that life was stored before it came again with the whole batch, or nothing at all of that life came after.
 func (e Evidence) unknown(before, again arrived) bool {
 	if before.batch.Doubt == "" {
@@ -308,7 +308,7 @@ func (e Evidence) unknown(before, again arrived) bool {
 	return again.batch.Life > before.batch.Life
 }
 
-// repeats says that two batches hold the same records.
+// repeats reports whether two batches hold the same records.
 func repeats(one, other *Batch) bool {
 	return slices.EqualFunc(one.Records, other.Records, func(a, b harness.Record) bool {
 		if a.Object == nil || b.Object == nil {

@@ -23,7 +23,7 @@ func TestInitialStateLiveChangesAndRelistWithoutEndMarker(t *testing.T) {
 	initialStateLiveChangesAndRelist(t, withoutMarker, 300, 200)
 }
 
-// A live stream that is behind the fresh one all the time: what it has yet to deliver must not be lost, nor taken for
+// A live stream that is behind the fresh one all the time: what it has yet to deliver must not be lost, nor mistaken for
 // missed, when the fresh one takes its place.
 func TestInitialStateLiveChangesAndRelistBesideALaggingStream(t *testing.T) {
 	t.Parallel()

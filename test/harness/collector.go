@@ -133,7 +133,7 @@ func (c *Collector) Kill(t testing.TB) {
 	<-c.ended
 }
 
-// Running says whether the process has not ended yet.
+// Running reports whether the process has not ended yet.
 func (c *Collector) Running() bool { return c.process.Running() }
 
 func (c *Collector) interrupt(t testing.TB) {

@@ -79,7 +79,7 @@ func NewProgress(resources int) *Progress {
 	return &Progress{expected: int64(resources), done: make(chan struct{})}
 }
 
-// CompleteOne says that the initial state of one resource is complete.
+// CompleteOne reports whether the initial state of one resource is complete.
 func (p *Progress) CompleteOne() {
 	if p.complete.Add(1) == p.expected {
 		close(p.done)

@@ -123,7 +123,7 @@ func residentOf(pid int) (int64, error) {
 }
 
 const (
-	// quiet is how long a process must have done nothing to be taken for idle: longer than a batch waits for more.
+	// quiet is how long a process must have done nothing to be mistaken for idle: longer than a batch waits for more.
 	quiet = 400 * time.Millisecond
 	// quietCPU is what it may use in that time, for the housekeeping of Go's runtime.
 	quietCPU = 3 * time.Millisecond

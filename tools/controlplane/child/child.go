@@ -59,7 +59,7 @@ func (c *Child) own(started chan<- error) {
 // Done is closed when the process has ended.
 func (c *Child) Done() <-chan struct{} { return c.done }
 
-// Running says whether the process has not ended yet.
+// Running reports whether the process has not ended yet.
 func (c *Child) Running() bool {
 	select {
 	case <-c.done:
