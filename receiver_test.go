@@ -175,11 +175,12 @@ func TestReceiverFromServerToConsumer(t *testing.T) {
 	server.events <- fmt.Sprintf(`{"type":"DELETED","object":%s}`, pod("a", 8))
 
 	require.Eventually(t, func() bool { return len(recordsOf(sink)) == 3 }, 10*time.Second, 5*time.Millisecond)
-	pods := attribute.NewSet(attribute.String("group", ""), attribute.String("resource", "pods"))
+	id := attribute.String("receiver", set.ID.String())
+	pods := attribute.NewSet(id, attribute.String("group", ""), attribute.String("resource", "pods"))
 	metadatatest.AssertEqualK8sWatchlistInventoryObjects(t, tel,
 		[]metricdata.DataPoint[int64]{{Value: 1, Attributes: pods}}, metricdatatest.IgnoreTimestamp())
 	metadatatest.AssertEqualK8sWatchlistQueueBytes(t, tel,
-		[]metricdata.DataPoint[int64]{{Value: 0}}, metricdatatest.IgnoreTimestamp())
+		[]metricdata.DataPoint[int64]{{Value: 0, Attributes: attribute.NewSet(id)}}, metricdatatest.IgnoreTimestamp())
 	require.NoError(t, r.Shutdown(t.Context()))
 	assert.Empty(t, fold.Fold(recordsOf(sink)).Differences(fold.State{"uid-of-b": "6"}))
 	uid, _ := sink.AllLogs()[0].ResourceLogs().At(0).Resource().Attributes().Get("k8s.cluster.uid")

@@ -10,6 +10,7 @@ import (
 
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/catalog"
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/redact"
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/scope"
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/watchlist"
 )
 
@@ -81,7 +82,49 @@ func (r *watchlistReceiver) newReader(t catalog.Target) catalog.Reader {
 	if r.keeper != nil {
 		o.Restore = r.keeper.Restore
 	}
-	return watchlist.NewReader(o)
+	reader := watchlist.NewReader(o)
+	r.readers.add(reader)
+	return reader
+}
+
+// readers are those of the session, by what they read, for what the delivery reports about their records.
+type readers struct {
+	mu  sync.Mutex
+	all map[scope.Scope]*watchlist.Reader
+}
+
+func (r *readers) add(reader *watchlist.Reader) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.all == nil {
+		r.all = make(map[scope.Scope]*watchlist.Reader)
+	}
+	r.all[reader.Scope] = reader
+}
+
+// dropped passes dropped records to the readers that they came from.
+func (r *readers) dropped(changes []watchlist.Change) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for len(changes) > 0 {
+		of := *changes[0].Scope
+		n := 1
+		for n < len(changes) && *changes[n].Scope == of {
+			n++
+		}
+		if reader := r.all[of]; reader != nil {
+			reader.Dropped(changes[:n])
+		}
+		changes = changes[n:]
+	}
+}
+
+func (r *readers) acceptedAgain() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, reader := range r.all {
+		reader.AcceptedAgain()
+	}
 }
 
 const (

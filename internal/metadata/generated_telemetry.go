@@ -115,7 +115,7 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	var err, errs error
 	builder.K8sWatchlistConsumerRetries, err = builder.meter.Int64Counter(
 		"otelcol_k8s_watchlist_consumer_retries",
-		metric.WithDescription("Batches that were offered again to the next consumer after it refused them for the time being. [Alpha]"),
+		metric.WithDescription("Times that the next consumer refused records for the time being, so that they were given to it again. [Alpha]"),
 		metric.WithUnit("{retry}"),
 	)
 	errs = errors.Join(errs, err)
@@ -163,7 +163,7 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.K8sWatchlistRecordsDropped, err = builder.meter.Int64Counter(
 		"otelcol_k8s_watchlist_records_dropped",
-		metric.WithDescription("Records that were dropped because the next consumer refused them for good. [Alpha]"),
+		metric.WithDescription("Records that were dropped because the next consumer refused them permanently. [Alpha]"),
 		metric.WithUnit("{record}"),
 	)
 	errs = errors.Join(errs, err)

@@ -24,7 +24,7 @@ func NewSettings(tt *componenttest.Telemetry) receiver.Settings {
 func AssertEqualK8sWatchlistConsumerRetries(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_k8s_watchlist_consumer_retries",
-		Description: "Batches that were offered again to the next consumer after it refused them for the time being. [Alpha]",
+		Description: "Times that the next consumer refused records for the time being, so that they were given to it again. [Alpha]",
 		Unit:        "{retry}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -148,7 +148,7 @@ func AssertEqualK8sWatchlistReaderStates(t *testing.T, tt *componenttest.Telemet
 func AssertEqualK8sWatchlistRecordsDropped(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_k8s_watchlist_records_dropped",
-		Description: "Records that were dropped because the next consumer refused them for good. [Alpha]",
+		Description: "Records that were dropped because the next consumer refused them permanently. [Alpha]",
 		Unit:        "{record}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,

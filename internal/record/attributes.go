@@ -45,6 +45,7 @@ const (
 	keyGapAdded               = "k8s.gap.added"
 	keyGapModified            = "k8s.gap.modified"
 	keyGapDeleted             = "k8s.gap.deleted"
+	keyGapDropped             = "k8s.gap.dropped"
 
 	keySnapshotEpoch           = "k8s.snapshot.epoch"
 	keySnapshotResourceVersion = "k8s.snapshot.resource_version"
@@ -106,6 +107,9 @@ func putGap(m pcommon.Map, g *watchlist.GapInfo) {
 	m.PutInt(keyGapAdded, int64(g.Added))
 	m.PutInt(keyGapModified, int64(g.Modified))
 	m.PutInt(keyGapDeleted, int64(g.Deleted))
+	if g.Dropped > 0 {
+		m.PutInt(keyGapDropped, int64(g.Dropped))
+	}
 	putNonEmpty(m, keyObjectName, g.Object.Name)
 	putNonEmpty(m, string(semconv.K8SNamespaceNameKey), g.Object.Namespace)
 }

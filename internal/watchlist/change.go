@@ -116,6 +116,7 @@ type GapInfo struct {
 	Added    int
 	Modified int
 	Deleted  int
+	Dropped  int             // records, by the next consumer
 	Object   redact.Identity // of undecodable: the object that could not be read, as far as it can be named
 }
 

@@ -63,11 +63,15 @@ func (r *Reader) rememberObject(key Key, obj *redact.Object, rv version) {
 }
 
 // isUnchanged reports whether an object of the inventory, emitted last at known, was read just like that again, or older.
+// Without the object, which may be nil, that is known only where the versions tell.
 func (r *Reader) isUnchanged(key Key, obj *redact.Object, rv, known version) bool {
 	switch r.relate(rv, known) {
 	case emitted:
 		return true
 	case unclear:
+		if obj == nil {
+			return false
+		}
 		was, ok := r.inventory.contents[key]
 		sum, valid := contentHash(obj.JSON)
 		return ok && valid && sum == was

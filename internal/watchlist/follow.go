@@ -18,6 +18,7 @@ type follower struct {
 	silence   *time.Timer // fires when it has said nothing for too long
 	relist    *time.Timer
 	rotate    *time.Timer
+	redeliver *time.Timer
 	quiet     *time.Timer   // fires when a quiet stream without bookmarks is to be compared
 	quietDue  bool          // the slot is wanted for that
 	hopeless  error         // why the live stream is no good, as a relist has shown
@@ -27,12 +28,13 @@ type follower struct {
 // follow reads live events from s until it ends, closes it, and says how it ended.
 func (r *Reader) follow(ctx context.Context, s *stream) ending {
 	f := &follower{
-		Reader:  r,
-		live:    s,
-		silence: dueTimer(time.Time{}),
-		relist:  dueTimer(r.schedule.relist),
-		rotate:  dueTimer(r.schedule.rotate),
-		quiet:   dueTimer(time.Time{}),
+		Reader:    r,
+		live:      s,
+		silence:   dueTimer(time.Time{}),
+		relist:    dueTimer(r.schedule.relist),
+		rotate:    dueTimer(r.schedule.rotate),
+		quiet:     dueTimer(time.Time{}),
+		redeliver: dueTimer(r.schedule.redelivery.at),
 	}
 	defer func() {
 		f.abandonRelist()
@@ -41,6 +43,7 @@ func (r *Reader) follow(ctx context.Context, s *stream) ending {
 		f.silence.Stop()
 		f.relist.Stop()
 		f.rotate.Stop()
+		f.redeliver.Stop()
 		f.quiet.Stop()
 	}()
 	if s.opened { // a snapshot that goes on
@@ -74,6 +77,9 @@ func (f *follower) loop(ctx context.Context) error {
 		}
 		if f.hopeless != nil {
 			return f.hopeless
+		}
+		if err := f.reportDrops(ctx); err != nil {
+			return err
 		}
 		select {
 		case <-sent:
@@ -113,6 +119,13 @@ func (f *follower) loop(ctx context.Context) error {
 				return err
 			}
 			f.armRelist()
+		case <-f.drops.signal:
+			f.noteDrops()
+			if at := f.schedule.redelivery.at; !at.IsZero() {
+				f.redeliver.Reset(time.Until(at))
+			}
+		case <-f.redeliver.C:
+			f.beginRedelivery()
 		case api := <-f.apis:
 			if f.useAPI(api) {
 				f.beginRotate(ctx)

@@ -128,6 +128,9 @@ type Reader struct {
 	// unverified: whether the server holds what the inventory does has not been seen since it was restored.
 	unverified bool
 
+	drops  drops  // not noted yet
+	denial denial // not reported yet
+
 	apis chan scope.API // holds how the server serves the resource now, if that has changed
 
 	backoff *backoff.ExponentialBackOff
@@ -180,6 +183,7 @@ type faults struct {
 type schedule struct {
 	relist        time.Time
 	relistObjects bool // the last relist found objects missing, and the next one has to bring them
+	redelivery    redelivery
 	rotate        time.Time
 	quiet         time.Time // comparison of a quiet stream without bookmarks
 	lastSnapshot  time.Time
@@ -201,6 +205,7 @@ func NewReader(o Options) *Reader {
 		inventory:    newInventory(),
 		deletedAhead: make(map[Key]version),
 		apis:         make(chan scope.API, 1),
+		drops:        drops{signal: make(chan struct{}, 1)},
 		backoff:      NewBackoff(800*time.Millisecond, 30*time.Second),
 		slow:         NewBackoff(10*time.Second, time.Minute),
 	}
@@ -244,6 +249,7 @@ type ending struct {
 // readOnce opens what the position calls for and reads it to its end: a snapshot where there is no position
 // or the history since then is lost, and after it, or else at once, the changes from the position on.
 func (r *Reader) readOnce(ctx context.Context) ending {
+	r.noteDrops()
 	var s *stream
 	if !r.position.none() && r.lost == nil && r.Knowledge.isHistoryGone(r.position.rv) {
 		r.loseHistory(reasonExpired, certain) // to ask for it once more would be futile

@@ -245,6 +245,9 @@ func (f *follower) emitRelisted(ctx context.Context, l *relist, key Key, obj red
 func (f *follower) finishRelist(ctx context.Context) error {
 	l := f.successor.relist
 	missed := &lostHistory{reason: "missed_by_watch", from: f.verified.version, since: f.verified.at}
+	if f.schedule.redelivery.now {
+		missed.reason = reasonDropped
+	}
 	next, err := f.settleRelist(ctx, l, missed)
 	if err != nil {
 		if missed.differences() > 0 {
@@ -281,7 +284,7 @@ func (f *follower) settleRelist(ctx context.Context, l *relist, missed *lostHist
 	if err := f.emitRelistEnd(ctx, l, missed); err != nil {
 		return nil, err
 	}
-	f.unverified = false
+	f.unverified, f.schedule.redelivery.now = false, false
 	f.Observer.RelistEnded("complete")
 	f.verified = verification{l.endVersion, f.Now()}
 	f.schedule.relistObjects, f.faults.failedRelists = false, 0

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"sort"
 	"strconv"
 	"strings"
@@ -123,7 +124,8 @@ type scenario struct {
 	broken   time.Duration      // the storage fails until then
 	first    string             // the namespace that is read until the first restart
 	listOnly bool
-	qps      float32 // requests a second that the client may send
+	drops    []string // changes that the consumer refuses permanently, once each
+	qps      float32  // requests a second that the client may send
 	restarts []restart
 }
 
@@ -151,7 +153,7 @@ func playScenario(t *testing.T, archive *txtar.Archive) *recordingQueue {
 	require.NoError(t, err)
 
 	core, logs := observer.New(zapcore.InfoLevel)
-	queue := &recordingQueue{room: s.room, blockedUntil: began.Add(s.blocked), freed: make(chan struct{}, 1)}
+	queue := &recordingQueue{room: s.room, blockedUntil: began.Add(s.blocked), freed: make(chan struct{}, 1), deny: s.drops}
 	observed := &countingObserver{counts: map[string]int{}}
 
 	o := s.options
@@ -230,7 +232,9 @@ func runReader(t *testing.T, o watchlist.Options, queue *recordingQueue, s scena
 	ctx, cancel := context.WithDeadline(t.Context(), until)
 	defer cancel()
 	if !s.storage {
-		watchlist.NewReader(o).Run(ctx)
+		reader := watchlist.NewReader(o)
+		queue.dropped, queue.acceptedAgain = reader.Dropped, reader.AcceptedAgain
+		reader.Run(ctx)
 		return
 	}
 	keeper := checkpoint.NewKeeper(checkpoint.Options{
@@ -239,7 +243,13 @@ func runReader(t *testing.T, o watchlist.Options, queue *recordingQueue, s scena
 	keeper.Start()
 	queue.offering, queue.accepted = keeper.BeforeDeliver, keeper.Accepted
 	o.Restore = keeper.Restore
-	watchlist.NewReader(o).Run(ctx)
+	reader := watchlist.NewReader(o)
+	queue.acceptedAgain = reader.AcceptedAgain
+	queue.dropped = func(changes []watchlist.Change) {
+		keeper.Dropped(changes)
+		reader.Dropped(changes)
+	}
+	reader.Run(ctx)
 	if crash {
 		extension.Fail(assert.AnError)
 		defer extension.Fail(nil)
@@ -318,6 +328,8 @@ func readScenarioConfig(t *testing.T, text string) scenario {
 			s.listOnly = true
 		case "resource":
 			s.options.Scope.Resource = value
+		case "drops":
+			s.drops = strings.Fields(value)
 		case "room":
 			s.room, _ = strconv.Atoi(value)
 		case "qps":
@@ -361,6 +373,21 @@ type recordingQueue struct {
 	freed        chan struct{}
 	offering     func(context.Context, []watchlist.Change)
 	accepted     func([]watchlist.Change)
+
+	deny          []string // objects as name@version, each dropped once
+	denied        bool     // and nothing accepted since
+	dropped       func([]watchlist.Change)
+	acceptedAgain func()
+}
+
+// denies reports whether the change is one to be dropped.
+func (q *recordingQueue) denies(c watchlist.Change) bool {
+	at := slices.Index(q.deny, c.Object.Name+"@"+c.Object.ResourceVersion)
+	if at < 0 || c.Object.Name == "" {
+		return false
+	}
+	q.deny = slices.Delete(q.deny, at, at+1)
+	return true
 }
 
 func (q *recordingQueue) Offer(c watchlist.Change) bool {
@@ -372,8 +399,17 @@ func (q *recordingQueue) Offer(c watchlist.Change) bool {
 	if q.offering != nil {
 		q.offering(context.Background(), []watchlist.Change{c})
 	}
+	if c.IsRecord() && q.denies(c) {
+		q.dropped([]watchlist.Change{c})
+		q.denied = true
+		return true
+	}
 	if c.IsRecord() {
 		q.changes = append(q.changes, c)
+		if q.denied {
+			q.denied = false
+			q.acceptedAgain()
+		}
 	}
 	if q.accepted != nil {
 		q.accepted([]watchlist.Change{c})

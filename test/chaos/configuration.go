@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/scope"
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/testkit/otelcol"
 	"github.com/k8swatchlist/k8swatchlistreceiver/test/harness"
 )
 
@@ -130,7 +131,7 @@ service:
     logs: {disable_stacktrace: true}
     metrics: %s
 `, kubeconfig, r.settings.Body, r.settings.RelistInterval, r.settings.RotateInterval, r.settings.QueueBytes, r.settings.BatchRecords,
-		r.wording.resources(), r.sink.Address(), lifeHeader, life, r.storage, harness.PullMetrics(r.metrics))
+		r.wording.resources(), r.sink.Address(), lifeHeader, life, r.storage, otelcol.PullMetrics(r.metrics))
 }
 
 // edit changes the configuration, which the next life of the collector takes up.

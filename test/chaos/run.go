@@ -16,6 +16,7 @@ import (
 
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/fold"
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/scope"
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/testkit/otelcol"
 	"github.com/k8swatchlist/k8swatchlistreceiver/test/harness"
 	"github.com/k8swatchlist/k8swatchlistreceiver/tools/controlplane"
 )
@@ -235,7 +236,7 @@ func (r *run) ended(killed bool) {
 // account adds what the collector tells of itself to the result, before it ends.
 func (r *run) account() {
 	r.result.PeakRSS = max(r.result.PeakRSS, harness.UsageOf(r.t, r.collector.PID()).PeakResident)
-	told, err := harness.ReadMetrics(r.metrics)
+	told, err := otelcol.ReadMetrics(r.t.Context(), r.metrics)
 	if err != nil {
 		return // it has only just begun
 	}
@@ -505,7 +506,7 @@ func (r *run) awaitQuiet(what string) (map[schema.GroupVersionResource]harness.L
 func (r *run) awaitRelists() {
 	const relists = "otelcol_k8s_watchlist_relists"
 	count := func() (map[*objects]float64, error) {
-		told, err := harness.ReadMetrics(r.metrics)
+		told, err := otelcol.ReadMetrics(r.t.Context(), r.metrics)
 		if err != nil {
 			return nil, err
 		}

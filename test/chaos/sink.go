@@ -4,22 +4,21 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"net"
 	"slices"
 	"strconv"
 	"sync"
 	"testing"
 	"time"
 
-	"go.opentelemetry.io/collector/pdata/plog/plogotlp"
+	"go.opentelemetry.io/collector/pdata/plog"
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
-	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/fold"
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/testkit/otlp"
 	"github.com/k8swatchlist/k8swatchlistreceiver/test/harness"
 )
 
@@ -35,12 +34,10 @@ type Batch struct {
 // Sink is an OTLP/gRPC server for logs. What it has stored stays stored, as on a disk, whether or not its answer came
 // through. It can be killed, which closes its connections in the middle of whatever they are at.
 type Sink struct {
-	plogotlp.UnimplementedGRPCServer
 	address string
 
 	mu        sync.Mutex
-	server    *grpc.Server
-	serving   sync.WaitGroup
+	server    *otlp.Sink // nil: it was killed
 	behaviour behaviour
 	changed   chan struct{} // closed when the behaviour changes
 	batches   []*Batch
@@ -96,20 +93,17 @@ func (s *Sink) Address() string { return s.address }
 // Start listens again after Kill.
 func (s *Sink) Start(t testing.TB) {
 	t.Helper()
-	var listener net.Listener
+	var server *otlp.Sink
 	harness.Poll(t, 30*time.Second, "the sink's address to be free", func() string {
 		var err error
-		if listener, err = net.Listen("tcp", s.address); err != nil {
+		if server, err = otlp.Listen(s.address, s.receive); err != nil {
 			return err.Error()
 		}
 		return ""
 	})
-	server := grpc.NewServer(grpc.MaxRecvMsgSize(64 << 20))
-	plogotlp.RegisterGRPCServer(server, s)
 	s.mu.Lock()
 	s.server = server
 	s.mu.Unlock()
-	s.serving.Go(func() { _ = server.Serve(listener) }) // it says that it was stopped
 }
 
 // answerFlight is how long an answer may take from the server's hands onto the wire.
@@ -133,8 +127,7 @@ func (s *Sink) Kill() {
 	}
 	s.mu.Unlock()
 	if server != nil {
-		server.Stop()
-		s.serving.Wait()
+		_ = server.Stop() // had it ended by itself, nothing would be stored, and the run would fail
 	}
 }
 
@@ -162,17 +155,16 @@ func (s *Sink) AwaitStored(ctx context.Context, within time.Duration) bool {
 	return false
 }
 
-// Export implements plogotlp.GRPCServer.
-func (s *Sink) Export(ctx context.Context, request plogotlp.ExportRequest) (plogotlp.ExportResponse, error) {
-	none := plogotlp.NewExportResponse()
+// receive implements otlp.Handle.
+func (s *Sink) receive(ctx context.Context, logs plog.Logs) error {
 	behaviour, err := s.admit(ctx)
 	if err != nil {
-		return none, err
+		return err
 	}
 	var records harness.Records
-	records.Add(request.Logs())
+	records.Add(logs)
 	if err := s.deny(behaviour, records.All()); err != nil {
-		return none, err
+		return err
 	}
 	batch := &Batch{At: time.Now(), Life: lifeOf(ctx), Records: records.All()}
 	switch behaviour {
@@ -182,17 +174,17 @@ func (s *Sink) Export(ctx context.Context, request plogotlp.ExportRequest) (plog
 		batch.Doubt = "the sink stored it and its answer was lost"
 	}
 	if !s.store(ctx, batch) {
-		return none, status.Error(codes.Unavailable, "the caller has gone")
+		return status.Error(codes.Unavailable, "the caller has gone")
 	}
 	switch behaviour {
 	case unanswering:
 		<-ctx.Done()
-		return none, ctx.Err()
+		return ctx.Err()
 	case losingAnswer:
-		return none, status.Error(codes.Unavailable, "the answer is lost")
+		return status.Error(codes.Unavailable, "the answer is lost")
 	}
 	s.answer(ctx, batch)
-	return none, nil
+	return nil
 }
 
 // deny returns why records are refused for good, if they are.
