@@ -6,6 +6,7 @@ RUN_CONFIG  ?= examples/run.yaml
 RUN_FLAGS   ?=
 FUZZ_TIME   ?= 5s
 BENCH_FLAGS ?=
+REDACT_FLAGS ?=
 
 # The chaos run: the first seed, how many, and how long the faults of each last.
 CHAOS_SEED     ?= 1
@@ -47,6 +48,7 @@ help: ## Show this help
 	@echo "  KUBEBUILDER_ASSETS=FOLDER make test    with your own etcd and kube-apiserver"
 	@echo "  CONTROL_PLANE=build make run           build etcd and kube-apiserver, never download them"
 	@echo "  make chaos CHAOS_SEED=7 CHAOS_SEEDS=1  one seed of the chaos run again"
+	@echo "  make redact < object.yaml              see what would leave of your own objects"
 	@echo "  make chaos CHAOS_FAULTS='disk full'    only some kinds of faults, with commas between them"
 	@echo "  make bench BENCH_FLAGS=-quick          small and short; -help lists more flags"
 
@@ -56,6 +58,15 @@ build: $(COLLECTOR) ## Build the collector, bin/otelcol-watchlist, with ocb
 $(COLLECTOR): $(SOURCES) go.mod go.sum builder-config.yaml bin/tools/builder
 	@$(PROGRESS) "building the collector" bin/tools/builder --config builder-config.yaml
 	@cp bin/otelcol-build/otelcol-watchlist $@.new && mv $@.new $@
+
+bin/tools/redact: $(SOURCES) tools/redact/main.go tools/redact/go.mod tools/redact/go.sum
+	@mkdir -p bin/tools
+	@cd tools/redact && ../progress.sh -q "building the program of make redact" $(GO) build -v -o ../../$@ .
+	@touch $@
+
+.PHONY: redact
+redact: bin/tools/redact ## Print what would leave of the objects on standard input, and which rule masked what
+	@bin/tools/redact $(REDACT_FLAGS)
 
 .PHONY: control-plane
 control-plane: ## Download etcd and kube-apiserver, or build them; the last line printed is their folder

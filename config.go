@@ -75,6 +75,9 @@ type Config struct {
 	// Default: map.
 	Body string `mapstructure:"body"`
 
+	// Redaction says what is masked in objects beyond what is always masked, and what is not.
+	Redaction RedactionConfig `mapstructure:"redaction"`
+
 	// Queue bounds what waits for the next consumer.
 	Queue QueueConfig `mapstructure:"queue"`
 
@@ -227,7 +230,8 @@ func createDefaultConfig() component.Config {
 			Interval:   time.Second,
 			MaxChanges: 1000,
 		},
-		Body: bodyMap,
+		Body:      bodyMap,
+		Redaction: defaultRedaction(),
 		Queue: QueueConfig{
 			MaxBytes:     16 << 20,
 			DrainTimeout: 10 * time.Second,

@@ -96,6 +96,7 @@ func TestDefaultConfig(t *testing.T) {
 		InitialState: "emit",
 		Checkpoint:   CheckpointConfig{Interval: time.Second, MaxChanges: 1000},
 		Body:         "map",
+		Redaction:    RedactionConfig{ConfigMaps: "fingerprint", Environment: "redact"},
 		Queue:        QueueConfig{MaxBytes: 16777216, DrainTimeout: 10 * time.Second},
 		Batch:        BatchConfig{MaxRecords: 500, MaxBytes: 524288, Timeout: 200 * time.Millisecond},
 	}
@@ -121,6 +122,12 @@ func TestEveryKey(t *testing.T) {
 	assert.Equal(t, "skip", cfg.InitialState)
 	assert.Equal(t, CheckpointConfig{Interval: 5 * time.Second, MaxChanges: 10000}, cfg.Checkpoint)
 	assert.Equal(t, "json", cfg.Body)
+	assert.Equal(t, RedactionConfig{
+		ConfigMaps: "scan", Environment: "scan", FingerprintKey: "a-key-of-this-installation", MaskKeys: []string{"licenseText", "*_pin"},
+		Keep: []RedactionKeepConfig{{
+			Resource: "configmaps", Namespaces: []string{"monitoring"}, Names: []string{"grafana-dashboard-*"}, Paths: []string{"data.*"},
+		}},
+	}, cfg.Redaction)
 	assert.Equal(t, QueueConfig{MaxBytes: 33554432}, cfg.Queue)
 	assert.Equal(t, BatchConfig{MaxRecords: 1000, MaxBytes: 1048576}, cfg.Batch)
 

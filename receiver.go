@@ -16,6 +16,7 @@ import (
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/kubeclient"
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/metadata"
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/record"
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/redact"
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/watchlist"
 )
 
@@ -32,15 +33,16 @@ type watchlistReceiver struct {
 	next      consumer.Logs
 	telemetry *telemetry
 
-	client   *kubeclient.Client
-	slots    *watchlist.Slots // of the client's server
-	records  *record.Builder
-	keeper   *checkpoint.Keeper // nil without storage
-	delivery *delivery.Delivery[watchlist.Change]
-	health   *health
-	crowd    *watchlist.Crowd
-	readers  readers
-	session  *session
+	client    *kubeclient.Client
+	slots     *watchlist.Slots // of the client's server
+	redaction *redact.Policy
+	records   *record.Builder
+	keeper    *checkpoint.Keeper // nil without storage
+	delivery  *delivery.Delivery[watchlist.Change]
+	health    *health
+	crowd     *watchlist.Crowd
+	readers   readers
+	session   *session
 }
 
 func newReceiver(cfg *Config, set receiver.Settings, next consumer.Logs) (receiver.Logs, error) {
@@ -69,7 +71,7 @@ func newReceiver(cfg *Config, set receiver.Settings, next consumer.Logs) (receiv
 
 // Start fails only for what can never work, such as a kubeconfig that is not there. An API server that does
 // not answer, a resource that is not served and rights that are missing are waited for.
-func (r *watchlistReceiver) Start(_ context.Context, host component.Host) error {
+func (r *watchlistReceiver) Start(ctx context.Context, host component.Host) error {
 	var err error
 	r.client, err = kubeclient.Connect(r.cfg.clientOptions(r.set.BuildInfo.Version),
 		kubeclient.WithOpenings(openings), kubeclient.WithLogger(r.set.Logger))
@@ -78,8 +80,11 @@ func (r *watchlistReceiver) Start(_ context.Context, host component.Host) error 
 	}
 	r.slots = watchlist.NewSlots(snapshotsAtOnce)
 	r.health = newHealth(host)
+	var isPerProcess bool
+	r.redaction, isPerProcess = r.newRedaction(ctx, host)
 	r.records = record.NewBuilder(record.Options{
 		ClusterName:  r.cfg.ClusterName,
+		ProcessKey:   isPerProcess,
 		Body:         recordBody(r.cfg.Body),
 		ScopeName:    metadata.ScopeName,
 		ScopeVersion: r.set.BuildInfo.Version,

@@ -9,7 +9,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/catalog"
-	"github.com/k8swatchlist/k8swatchlistreceiver/internal/redact"
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/scope"
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/watchlist"
 )
@@ -56,11 +55,12 @@ func (s *session) stop() {
 }
 
 func (r *watchlistReceiver) newReader(t catalog.Target) catalog.Reader {
+	telemetry := r.telemetry.of(t.Scope.GroupResource)
 	o := watchlist.Options{
 		Scope:          t.Scope,
 		API:            t.API,
 		Knowledge:      t.Knowledge,
-		Plan:           redact.NewPlan(t.Scope.Group, t.Scope.Resource),
+		Plan:           r.redaction.Plan(t.Scope.Group, t.Scope.Resource, redactionObserver{telemetry}),
 		Opener:         r.client,
 		Emitter:        r.delivery,
 		Served:         t.Served,
@@ -72,7 +72,7 @@ func (r *watchlistReceiver) newReader(t catalog.Target) catalog.Reader {
 		EmitSnapshots:  r.cfg.Relist.Emit == emitSnapshot,
 		SkipInitial:    r.cfg.InitialState == initialSkip,
 		Observer: readerObserver{
-			resourceTelemetry: r.telemetry.of(t.Scope.GroupResource),
+			resourceTelemetry: telemetry,
 			name:              t.Scope.String(),
 			health:            r.health,
 		},

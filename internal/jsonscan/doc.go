@@ -2,7 +2,7 @@
 //
 // Its functions take a text and an offset and return the offset past what they read, so that a caller
 // can copy, skip or cut parts of the text while it walks over it. They accept exactly what [encoding/json.Valid]
-// accepts. Errors tell an offset and never a byte of the text, which may hold secrets; offsets count from
+// accepts. Errors report an offset and never a byte of the text, which may hold secrets; offsets count from
 // the start of the text.
 package jsonscan
 

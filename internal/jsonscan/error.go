@@ -15,7 +15,7 @@ var (
 	ErrTooDeep   = errors.New("nested too deep")
 )
 
-// Error says what is wrong with a text and where, but not what stands there.
+// Error reports what is wrong with a text and where, but not what the text holds there.
 type Error struct {
 	Offset int
 	Err    error // one of the errors above
@@ -27,7 +27,7 @@ func (e *Error) Error() string {
 
 func (e *Error) Unwrap() error { return e.Err }
 
-// fail reports what is wrong at s[i]; where the text has no s[i], it is that it ends too early.
+// fail returns the error for s[i]. If i is past the end of the text, that is ErrTruncated.
 //
 //go:noinline
 func fail(length, i int, what error) error {

@@ -5,7 +5,7 @@ import (
 	"math/bits"
 )
 
-// Content says what a string holds beyond plain ASCII that stands for itself.
+// Content describes what a string holds besides plain ASCII without escapes.
 type Content uint8
 
 const (
@@ -32,8 +32,7 @@ func terminators(w uint64) uint64 {
 	return ((w ^ 0x02*lanes) - 0x21*lanes) | ((w ^ '\\'*lanes) - lanes)
 }
 
-// String returns the offset past the closing quote of the string that is opened at s[i], and what it
-// holds.
+// String returns the offset past the closing quote of the string that is opened at s[i], and its content.
 func String(s []byte, i int) (end int, c Content, err error) {
 	i = Plain(s, i+1)
 	if i < len(s) && s[i] == '"' {
@@ -135,4 +134,16 @@ func hexValue(b byte) rune {
 	default:
 		return -1
 	}
+}
+
+// Plain skips plain bytes inside a string, from s[i] on. It stops at the closing quote, or at a byte that
+// [StringFrom] must look at. Nearly all strings of an API server are plain to their end, so this is small enough to
+// be inlined.
+func Plain(s []byte, i int) int {
+	for ; i+8 <= len(s); i += 8 {
+		if m := special(binary.LittleEndian.Uint64(s[i : i+8])); m != 0 {
+			return i + bits.TrailingZeros64(m)>>3
+		}
+	}
+	return i
 }

@@ -3,16 +3,18 @@ package jsonscan
 import (
 	"encoding/binary"
 	"math/bits"
-	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
 )
 
-// Unquote returns what the inside of a string (without its quotes, and accepted by [String]) stands for.
+// Unquote returns the text that the inside of a string (without its quotes, and accepted by [String]) stands for.
 // Like encoding/json it puts U+FFFD in the place of each byte that is not UTF-8 and of each lone surrogate.
 func Unquote(s []byte) string {
-	var out strings.Builder
-	out.Grow(len(s))
+	return string(AppendUnquoted(make([]byte, 0, len(s)), s))
+}
+
+// AppendUnquoted appends to dst what [Unquote] returns.
+func AppendUnquoted(dst, s []byte) []byte {
 	plain := 0 // start of what stands for itself
 	for i := 0; i < len(s); {
 		if i+8 <= len(s) {
@@ -26,8 +28,7 @@ func Unquote(s []byte) string {
 		switch b := s[i]; {
 		case b == '\\':
 			r, n := unescape(s, i)
-			out.Write(s[plain:i])
-			out.WriteRune(r)
+			dst = utf8.AppendRune(append(dst, s[plain:i]...), r)
 			i += n
 			plain = i
 		case b < utf8.RuneSelf:
@@ -35,16 +36,36 @@ func Unquote(s []byte) string {
 		default:
 			n := runeLen(s, i)
 			if n == 0 {
-				out.Write(s[plain:i])
-				out.WriteRune(utf8.RuneError)
+				dst = utf8.AppendRune(append(dst, s[plain:i]...), utf8.RuneError)
 				i++
 				plain = i
 			}
 			i += n
 		}
 	}
-	out.Write(s[plain:])
-	return out.String()
+	return append(dst, s[plain:]...)
+}
+
+// AppendQuoted appends the inside of a string that stands for a text, which must be valid UTF-8, to dst.
+func AppendQuoted(dst, text []byte) []byte {
+	const hex = "0123456789abcdef"
+	for _, b := range text {
+		switch {
+		case b == '"' || b == '\\':
+			dst = append(dst, '\\', b)
+		case b == '\n':
+			dst = append(dst, '\\', 'n')
+		case b == '\r':
+			dst = append(dst, '\\', 'r')
+		case b == '\t':
+			dst = append(dst, '\\', 't')
+		case b < ' ':
+			dst = append(dst, '\\', 'u', '0', '0', hex[b>>4], hex[b&15])
+		default:
+			dst = append(dst, b)
+		}
+	}
+	return dst
 }
 
 // Repaired returns the inside of a string with U+FFFD in the place of each byte that is not UTF-8, and

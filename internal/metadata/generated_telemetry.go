@@ -33,11 +33,14 @@ type TelemetryBuilder struct {
 	K8sWatchlistFramesOfAnotherKind metric.Int64Counter
 	K8sWatchlistGaps                metric.Int64Counter
 	K8sWatchlistInventoryObjects    metric.Int64ObservableGauge
+	K8sWatchlistKept                metric.Int64Counter
 	K8sWatchlistPaused              metric.Int64Counter
 	K8sWatchlistQueueBytes          metric.Int64ObservableGauge
 	K8sWatchlistReaderStates        metric.Int64Counter
 	K8sWatchlistRecordsDropped      metric.Int64Counter
 	K8sWatchlistRecovered           metric.Int64Counter
+	K8sWatchlistRedactionFailures   metric.Int64Counter
+	K8sWatchlistRedactions          metric.Int64Counter
 	K8sWatchlistRelists             metric.Int64Counter
 	K8sWatchlistStreamsEnded        metric.Int64Counter
 	K8sWatchlistStreamsOpened       metric.Int64Counter
@@ -143,6 +146,12 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		metric.WithUnit("{object}"),
 	)
 	errs = errors.Join(errs, err)
+	builder.K8sWatchlistKept, err = builder.meter.Int64Counter(
+		"otelcol_k8s_watchlist_kept",
+		metric.WithDescription("Values that would have been masked and were not, because redaction.keep names them. [Alpha]"),
+		metric.WithUnit("{value}"),
+	)
+	errs = errors.Join(errs, err)
 	builder.K8sWatchlistPaused, err = builder.meter.Int64Counter(
 		"otelcol_k8s_watchlist_paused",
 		metric.WithDescription("Times that a stream was closed on purpose because the queue stayed full. [Alpha]"),
@@ -171,6 +180,18 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		"otelcol_k8s_watchlist_recovered",
 		metric.WithDescription("Records marked as recovered or inferred, which no live watch event told of. [Alpha]"),
 		metric.WithUnit("{record}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.K8sWatchlistRedactionFailures, err = builder.meter.Int64Counter(
+		"otelcol_k8s_watchlist_redaction_failures",
+		metric.WithDescription("Objects that could not be walked, so that only their identity was emitted. [Alpha]"),
+		metric.WithUnit("{object}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.K8sWatchlistRedactions, err = builder.meter.Int64Counter(
+		"otelcol_k8s_watchlist_redactions",
+		metric.WithDescription("Values that were masked. [Alpha]"),
+		metric.WithUnit("{value}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.K8sWatchlistRelists, err = builder.meter.Int64Counter(

@@ -32,10 +32,13 @@ func TestSetupTelemetry(t *testing.T) {
 	tb.K8sWatchlistDuplicatesDropped.Add(context.Background(), 1)
 	tb.K8sWatchlistFramesOfAnotherKind.Add(context.Background(), 1)
 	tb.K8sWatchlistGaps.Add(context.Background(), 1)
+	tb.K8sWatchlistKept.Add(context.Background(), 1)
 	tb.K8sWatchlistPaused.Add(context.Background(), 1)
 	tb.K8sWatchlistReaderStates.Add(context.Background(), 1)
 	tb.K8sWatchlistRecordsDropped.Add(context.Background(), 1)
 	tb.K8sWatchlistRecovered.Add(context.Background(), 1)
+	tb.K8sWatchlistRedactionFailures.Add(context.Background(), 1)
+	tb.K8sWatchlistRedactions.Add(context.Background(), 1)
 	tb.K8sWatchlistRelists.Add(context.Background(), 1)
 	tb.K8sWatchlistStreamsEnded.Add(context.Background(), 1)
 	tb.K8sWatchlistStreamsOpened.Add(context.Background(), 1)
@@ -55,6 +58,9 @@ func TestSetupTelemetry(t *testing.T) {
 	AssertEqualK8sWatchlistInventoryObjects(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
+	AssertEqualK8sWatchlistKept(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
 	AssertEqualK8sWatchlistPaused(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
@@ -68,6 +74,12 @@ func TestSetupTelemetry(t *testing.T) {
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
 	AssertEqualK8sWatchlistRecovered(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
+	AssertEqualK8sWatchlistRedactionFailures(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
+	AssertEqualK8sWatchlistRedactions(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
 	AssertEqualK8sWatchlistRelists(t, testTel,

@@ -53,10 +53,13 @@ const (
 	keySnapshotIncomplete      = "k8s.snapshot.incomplete"
 
 	keyBodyError = "k8s.body.error"
+
+	keyRedactionFailed = "k8s.redaction.failed"
+	keyRedactionKey    = "k8s.redaction.key" // of the resource
 )
 
 // attributesAtMost is how many attributes the record of an object can have, but for the logical cluster, which few have.
-const attributesAtMost = 20
+const attributesAtMost = 21
 
 func putChange(m pcommon.Map, c *watchlist.Change) {
 	m.PutStr(keyChangeType, typeName(c.Type))
@@ -126,6 +129,10 @@ func gapSentence(c *watchlist.Change) string {
 			return "(unknown)"
 		}
 		return rv
+	}
+	if c.Gap.Dropped > 0 {
+		return fmt.Sprintf("the next consumer refused %d records of %s between resource versions %s and %s permanently",
+			c.Gap.Dropped, c.Scope.GroupResource, known(c.Gap.FromRV), known(c.Gap.ToRV))
 	}
 	return fmt.Sprintf("the watch of %s did not see every change between resource versions %s and %s (%s); "+
 		"net differences: %d added, %d modified, %d deleted",

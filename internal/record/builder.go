@@ -23,6 +23,7 @@ type Options struct {
 	ClusterName  string // "" leaves it out
 	ClusterUID   string // "" leaves it out; see SetClusterUID
 	Body         BodyMode
+	ProcessKey   bool // fingerprints of masked values have a key that ends with the process
 	ScopeName    string
 	ScopeVersion string
 }
@@ -59,6 +60,9 @@ func (b *Builder) Build(changes []watchlist.Change) plog.Logs {
 	resource.SetSchemaUrl(semconv.SchemaURL)
 	putNonEmpty(resource.Resource().Attributes(), string(semconv.K8SClusterUIDKey), clusterUID)
 	putNonEmpty(resource.Resource().Attributes(), string(semconv.K8SClusterNameKey), b.options.ClusterName)
+	if b.options.ProcessKey {
+		resource.Resource().Attributes().PutStr(keyRedactionKey, "process")
+	}
 
 	scope := resource.ScopeLogs().AppendEmpty()
 	scope.SetSchemaUrl(semconv.SchemaURL)
@@ -91,6 +95,9 @@ func (b *Builder) fill(record plog.LogRecord, c *watchlist.Change, clusterUID st
 		putChange(attributes, c)
 		putObject(attributes, c)
 		b.setBody(record, c.Object.JSON)
+		if c.Object.RedactionFailed {
+			attributes.PutBool(keyRedactionFailed, true)
+		}
 		return
 	}
 	putScope(attributes, c.Scope)

@@ -230,6 +230,21 @@ func recordCases() []recordCase {
 			},
 		},
 		{
+			name: "gap of records that were refused",
+			change: watchlist.Change{Scope: pods, Type: watchlist.Gap, Origin: watchlist.Recovered, ReadAt: read,
+				Gap: &watchlist.GapInfo{Reason: "dropped", FromRV: "7", ToRV: "9", To: read, Dropped: 3}},
+			event:     "k8s.watch.gap",
+			timestamp: read,
+			severity:  plog.SeverityNumberWarn,
+			attributes: map[string]any{
+				"k8s.change.origin": "recovered", "k8s.resource.name": "pods",
+				"k8s.gap.reason": "dropped", "k8s.gap.from_resource_version": "7", "k8s.gap.to_resource_version": "9",
+				"k8s.gap.to_time": read.UTC().Format(time.RFC3339Nano),
+				"k8s.gap.added":   int64(0), "k8s.gap.modified": int64(0), "k8s.gap.deleted": int64(0), "k8s.gap.dropped": int64(3),
+			},
+			body: "the next consumer refused 3 records of pods between resource versions 7 and 9 permanently",
+		},
+		{
 			name: "gap of an object that cannot be read",
 			change: watchlist.Change{Scope: pods, Type: watchlist.Gap, Origin: watchlist.Recovered, ReadAt: read,
 				Gap: &watchlist.GapInfo{Reason: "undecodable", FromRV: "7", ToRV: "9", Object: redact.Identity{Namespace: "shop", Name: "big", UID: "u"}}},
@@ -448,7 +463,7 @@ func TestDocumentation(t *testing.T) {
 		documented[match[1]] = true
 	}
 
-	emitted := map[string]bool{"k8s.cluster.uid": true, "k8s.cluster.name": true, keyBodyError: true}
+	emitted := map[string]bool{"k8s.cluster.uid": true, "k8s.cluster.name": true, keyBodyError: true, keyRedactionFailed: true, keyRedactionKey: true}
 	for _, tt := range recordCases() {
 		record := build(t, Options{}, tt.change)[0]
 		emitted[record.EventName()] = true

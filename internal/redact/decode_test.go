@@ -132,11 +132,12 @@ func TestDecodeNestsAsDeepAsEncodingJSON(t *testing.T) {
 			append(append([]byte(`{"a":`), nested(depth-1, `[`, `]`)...), '}'),
 			append(append([]byte(`{"metadata":{"managedFields":`), nested(depth-2, `[`, `]`)...), '}', '}'),
 		} {
-			_, _, err := pods.Decode(data)
-			if depth == jsonscan.MaxDepth {
-				require.NoError(t, err)
-			} else {
-				require.ErrorIs(t, err, jsonscan.ErrTooDeep)
+			obj, n, err := pods.Decode(data)
+			require.NoError(t, err)
+			require.Equal(t, depth > jsonscan.MaxDepth, obj.RedactionFailed)
+			require.Equal(t, len(data), n)
+			if obj.RedactionFailed {
+				require.Equal(t, `{"metadata":{}}`, obj.JSON)
 			}
 		}
 	}
@@ -165,6 +166,9 @@ func TestDecodeAllocatesTheJSONAndNothingElse(t *testing.T) {
 		t.Skip("the race detector makes the pool forget")
 	}
 	for _, o := range benchmarkObjects[:5] {
+		if o.resource == "secrets" {
+			continue // each fingerprint is a string
+		}
 		data, plan := realObject(t, o.file), NewPlan(o.group, o.resource)
 		assert.LessOrEqual(t, testing.AllocsPerRun(200, func() { _, _, _ = plan.Decode(data) }), 1.0, o.file)
 		assert.LessOrEqual(t, testing.AllocsPerRun(200, func() { _, _ = plan.Identify(data) }), 1.0, o.file)

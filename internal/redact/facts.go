@@ -1,13 +1,81 @@
 package redact
 
 import (
+	"bytes"
 	"strconv"
 	"time"
+	"unicode/utf8"
 
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/jsonscan"
 )
 
-// facts are what an object tells of itself, as the places where it does.
+// note says what a value tells about the object that it is part of.
+type note uint8
+
+const (
+	nothing note = iota
+
+	// Of any object, however deep: what decides how its other members are masked.
+	kindOfObject
+	versionOfObject
+	dataOfObject
+	binaryDataOfObject
+	itemsOfObject
+	dataOfTemplate
+	dataBelow // data of a template that is not decided by the kind of its own object
+	pairName
+	pairValue
+	headerName
+	headerValue
+	commandOfObject
+	argumentsOfObject
+
+	// Of the object itself.
+	ownMetadata
+	ownKind
+	ownAPIVersion
+	uid
+	resourceVersion
+	namespace
+	name
+	generation
+	created
+	deleted
+	updated // one of several; the newest counts
+
+	// Of its owner references, one after the other.
+	ownerAPIVersion
+	ownerKind
+	ownerName
+	ownerUID
+	ownerController
+	ownerEnd
+
+	// Of Events. The times are in order of precedence.
+	eventType
+	eventSeriesTime
+	eventLastTime
+	eventTime
+	eventFirstTime
+
+	notes
+)
+
+func (n note) isKind() bool { return n == kindOfObject || n == ownKind || n == ownerKind }
+
+// isToldBy reports whether a value that starts with this byte can be what is noted.
+func (n note) isToldBy(first byte) bool {
+	switch n {
+	case generation:
+		return first == '-' || first-'0' <= 9
+	case ownerController:
+		return first == 't' || first == 'f'
+	default:
+		return first == '"'
+	}
+}
+
+// facts are what an object says about itself, as the places where it does.
 type facts struct {
 	hasMetadata bool
 	found       [notes]span // the first that was found of each; {0, 0} where there was none
@@ -47,8 +115,8 @@ func (f *facts) endOwner(data []byte) {
 	clear(f.found[ownerAPIVersion : ownerController+1])
 }
 
-// tell makes the facts into fields of the object, with strings that are parts of its JSON.
-func (w *walk) tell(obj *Object, from int) {
+// describe sets the fields of the object from the facts, with strings that are parts of its JSON.
+func (w *walk) describe(obj *Object, from int) {
 	f := &w.facts
 	str := func(s span) string { return w.stringOf(s, obj.JSON, from) }
 
@@ -86,18 +154,24 @@ func (w *walk) observed() time.Time {
 	return time.Time{}
 }
 
-// stringOf returns what the string at s in the data stands for. It is a part of the JSON that was made from
-// data[from:] where it is written there as it is.
+// stringOf returns the text that the string at s in the data stands for. It is a part of the JSON that was made from
+// data[from:] where it is written there unchanged. Text that was dropped or masked is not there, so that it is copied:
+// an offset into the JSON would point at something else.
 func (w *walk) stringOf(s span, json string, from int) string {
 	if s == (span{}) {
 		return ""
 	}
-	inside := w.data[s.from+1 : s.to-1]
-	if !isVerbatim(inside) {
-		return jsonscan.Unquote(inside)
+	inside := span{s.from + 1, s.to - 1}
+	switch edits, masked := w.edits.overlapping(inside); {
+	case masked:
+		return Masked
+	case len(edits) > 0:
+		return jsonscan.Unquote([]byte(edits.apply(w.data, inside.from, inside.to)))
+	case w.edits.covers(inside) || !isVerbatim(w.data[inside.from:inside.to]):
+		return jsonscan.Unquote(w.data[inside.from:inside.to])
 	}
-	start := w.edits.offset(s.from+1) - from
-	return json[start : start+len(inside)]
+	start := w.edits.offset(inside.from) - from
+	return json[start : start+inside.to-inside.from]
 }
 
 // timeOf returns the time at s in the data, and the zero time where there is none.
@@ -114,4 +188,9 @@ func timeOf(data []byte, s span) time.Time {
 		return time.Time{}
 	}
 	return t.UTC()
+}
+
+// isVerbatim reports whether the inside of a string is written as the text that it stands for.
+func isVerbatim(inside []byte) bool {
+	return bytes.IndexByte(inside, '\\') < 0 && utf8.Valid(inside)
 }

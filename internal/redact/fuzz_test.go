@@ -2,9 +2,12 @@ package redact
 
 import (
 	"bytes"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/redact/oracle"
 )
 
 func addSeeds(f *testing.F) {
@@ -44,4 +47,27 @@ func FuzzIdentify(f *testing.F) {
 			require.Equal(t, obj.Identity, id)
 		}
 	})
+}
+
+// FuzzText compares the rules for texts with regular expressions: what these find does not go out, and a text without
+// any sign of a secret goes out as it is.
+func FuzzText(f *testing.F) {
+	for _, s := range texts {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) { checkText(t, s) })
+}
+
+func checkText(t *testing.T, s string) {
+	t.Helper()
+	out := Text(s)
+	for _, secret := range oracle.Shapes(s) {
+		if secret != Masked && strings.Count(out, secret) >= strings.Count(s, secret) {
+			t.Fatalf("%q leaves %q", s, out)
+		}
+	}
+	if oracle.IsInnocent(s) {
+		require.Equal(t, s, out)
+	}
+	require.Equal(t, out, Text(out), "what is redacted stays as it is: %q", s)
 }

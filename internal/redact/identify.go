@@ -35,9 +35,9 @@ func (b IdentityBytes) Identity() Identity {
 	}
 }
 
-// Identify reads only as far as it must to know the identity of the JSON object at the start of data: to the end of
-// its metadata, or to where all four parts have been seen, which is near the start in built-in types. Data that
-// [Plan.Decode] accepts get the identity that Decode finds; what follows the identity is not looked at.
+// Identify returns the identity of the JSON object at the start of data. It reads no further than the end of its
+// metadata, or than the last of the four parts, which is near the start in built-in types; what follows is not
+// checked. Of data that [Plan.Decode] accepts it returns the identity that Decode finds.
 func (p *Plan) Identify(data []byte) (Identity, error) {
 	b, err := p.IdentifyBytes(data)
 	if err != nil {
@@ -138,6 +138,15 @@ func (s *search) stringAt(p span) []byte {
 	}
 	inside := s.data[p.from+1 : p.to-1]
 	if isVerbatim(inside) {
+		return inside
+	}
+	return []byte(jsonscan.Unquote(inside))
+}
+
+// unquotedKey returns the text that the inside of a key stands for. Bytes that are not UTF-8 stay, since no key that is
+// looked for has any.
+func unquotedKey(inside []byte, content jsonscan.Content) []byte {
+	if content&jsonscan.Escaped == 0 {
 		return inside
 	}
 	return []byte(jsonscan.Unquote(inside))

@@ -5,6 +5,9 @@ import (
 	"time"
 )
 
+// Masked stands in the place of every value that may not be seen.
+const Masked = "[REDACTED]"
+
 // Identity is what tells one version of an object from every other.
 type Identity struct {
 	UID             string
@@ -33,7 +36,7 @@ type Owner struct {
 	UID        string
 }
 
-// Times are the moments an object tells of itself. A zero time was absent or not RFC 3339.
+// Times are the times that an object has. A zero time was absent or not RFC 3339.
 type Times struct {
 	Created time.Time // metadata.creationTimestamp
 	Deleted time.Time // metadata.deletionTimestamp; may lie in the future by the grace period
@@ -58,4 +61,7 @@ type Object struct {
 	// JSON is the redacted and pruned object, compact, always a complete JSON object.
 	// Empty where only the identity is known.
 	JSON string
+
+	// RedactionFailed is set where the object could not be walked, so that JSON has its identity and nothing else.
+	RedactionFailed bool
 }

@@ -1,26 +1,140 @@
 package redact
 
-// Plan says, for one resource, what is skipped, masked and kept of its objects. It is computed once from
-// the configuration and is safe for concurrent use.
-type Plan struct {
-	root          *interior // of the object itself
-	laterMetadata *rule     // of a second metadata, which tells nothing of the object
-	secretValues  *rule     // of data and stringData in what turns out to be a Secret
+import (
+	"crypto/rand"
+	"strings"
+)
+
+// ConfigMapMode says what becomes of the values of ConfigMaps.
+type ConfigMapMode uint8
+
+const (
+	ConfigMapFingerprint ConfigMapMode = iota // each is replaced by its length and fingerprint
+	ConfigMapScan                             // they stay, but for the secrets that are found in them
+	ConfigMapKeep                             // they stay
+)
+
+// EnvironmentMode says what becomes of the values of environment variables.
+type EnvironmentMode uint8
+
+const (
+	EnvironmentRedact EnvironmentMode = iota // all are masked
+	EnvironmentScan                          // those with a sensitive name, and secrets that are found in others
+)
+
+// Options are what a policy can be told. The zero value is the policy without exceptions.
+type Options struct {
+	// FingerprintKey is the key of the fingerprints. Without one they have a key that lives as long as the process.
+	FingerprintKey []byte
+
+	ConfigMaps  ConfigMapMode
+	Environment EnvironmentMode
+	MaskKeys    []string // more sensitive keys: their last words, or a pattern with * for the whole key
+	Keep        []Keep
 }
 
-// NewPlan returns the plan for a resource, named by its API group ("" for core) and plural name.
-func NewPlan(group, resource string) *Plan {
-	everywhere := newEverywhere()
-	root := everywhere.in.with(ownMembers(everywhere)...)
-	if isEvents(group, resource) {
-		root = root.with(eventMembers(everywhere)...)
+// Keep exempts values of one resource from redaction. Values of Secrets cannot be exempted.
+type Keep struct {
+	Group, Resource string   // API group and plural name
+	Namespaces      []string // patterns with *; none means every namespace
+	Names           []string // patterns with *; none means every name
+	Paths           []string // keys joined by dots; * is any key or element; see matchPath
+}
+
+// Observer counts what the plan of a resource does. Its methods are called concurrently.
+type Observer interface {
+	Redacted(rule Rule, values int) // values were masked by this rule
+	Kept(values int)                // values were not masked because of an entry of Keep
+	Failed()                        // an object could not be walked, and only its identity went out
+}
+
+// Policy makes the plans of resources.
+type Policy struct {
+	options Options
+	keys    *keyTable
+	key     *fingerprintKey
+	rules   *ruleSet
+}
+
+var processKey = func() []byte {
+	key := make([]byte, 32)
+	_, _ = rand.Read(key) // never fails
+	return key
+}()
+
+// NewPolicy returns the policy with these options.
+func NewPolicy(o Options) *Policy {
+	key := o.FingerprintKey
+	if len(key) == 0 {
+		key = processKey
 	}
-	if group == "" && resource == "secrets" {
-		root = secretObject(root)
+	keys := standardKeys
+	if len(o.MaskKeys) > 0 {
+		keys = newKeyTable(o.MaskKeys)
 	}
-	return &Plan{root: root, laterMetadata: everywhere.metadata, secretValues: secretValues()}
+	return &Policy{options: o, keys: keys, key: newFingerprintKey(key), rules: newRuleSet(&o)}
+}
+
+var defaultPolicy = NewPolicy(Options{})
+
+// Plan decides for one resource what is dropped, masked and kept of its objects. It is safe for concurrent use.
+type Plan struct {
+	*Policy
+	root     *interior // of the object itself
+	keep     []Keep
+	observer Observer // may be nil
+
+	// namesKeys is set where the value of a secretKey is the name of a key, and not a key.
+	namesKeys bool
+}
+
+// NewPlan returns the plan of the policy without exceptions for a resource, named by its API group ("" for core) and
+// plural name.
+func NewPlan(group, resource string) *Plan { return defaultPolicy.Plan(group, resource, nil) }
+
+// Plan returns the plan for a resource, named by its API group ("" for core) and plural name. The observer may be nil.
+func (p *Policy) Plan(group, resource string, observer Observer) *Plan {
+	s := p.rules
+	plan := &Plan{Policy: p, observer: observer, namesKeys: namesSecretKeys(group)}
+	plan.root = s.in.with(s.ownMembers()...)
+	switch {
+	case isEvents(group, resource):
+		plan.root = plan.root.with(s.eventMembers()...)
+	case group == "" && resource == "secrets":
+		plan.root = s.secretObject(plan.root)
+	case group == "" && resource == "configmaps":
+		plan.root = plan.root.with(
+			member{key: "data", rule: s.configMapValues}, member{key: "binaryData", rule: s.configMapBinary},
+		)
+	}
+	for _, k := range p.options.Keep {
+		if k.Group == group && k.Resource == resource && (group != "" || resource != "secrets") {
+			plan.keep = append(plan.keep, k)
+		}
+	}
+	return plan
 }
 
 func isEvents(group, resource string) bool {
 	return resource == "events" && (group == "" || group == "events.k8s.io")
+}
+
+// namesSecretKeys reports whether objects of the group use secretKey for the name of a key in a Secret.
+// https://external-secrets.io/latest/api/spec/
+func namesSecretKeys(group string) bool {
+	return group == "external-secrets.io" || strings.HasSuffix(group, ".external-secrets.io") || group == "secrets-store.csi.x-k8s.io"
+}
+
+// matches reports whether an object is one of those whose values are kept.
+func (k *Keep) matches(id IdentityBytes) bool {
+	return matchAny(k.Namespaces, string(id.Namespace)) && matchAny(k.Names, string(id.Name))
+}
+
+func matchAny(patterns []string, s string) bool {
+	for _, p := range patterns {
+		if matchGlob(p, s) {
+			return true
+		}
+	}
+	return len(patterns) == 0
 }

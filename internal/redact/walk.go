@@ -1,6 +1,8 @@
 package redact
 
 import (
+	"bytes"
+	"encoding/base64"
 	"unicode/utf8"
 
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/jsonscan"
@@ -9,29 +11,99 @@ import (
 // walk is one pass over the bytes of one object. It writes nothing: it collects the edits that make the
 // bytes into what may be seen, and where the facts about the object stand.
 type walk struct {
-	plan  *Plan
-	data  []byte
-	edits edits
-	facts facts
+	plan    *Plan
+	data    []byte
+	nested  int // how many strings the data are a document in
+	edits   edits
+	facts   facts
+	scanner scanner
+	buffer  []byte // the text of the string that is being looked at
+	text    []byte // of a document in a string
+	decoded []byte // from base64
 
-	// In an object that says what it is only after its data, the data are known to be a Secret's
-	// when they have been passed already.
-	undecided []span
-	secret    []span
+	// Values that are masked or not depending on what comes after them in their object, and those that must be masked.
+	undecided []undecided
+	late      []late
+
+	// What redo has of both from the walk before it.
+	lateBefore  []late
+	editsBefore edits
+
+	inSecretKind int // how many objects around the value are of a kind that ends in Secret
+	namesKeys    bool
+	family       family  // of the program whose arguments come next
+	command      command // whose words the strings of the array are
+	inCommand    bool
+
+	masked int // edits that mask something
+	counts [Rules]int
+
+	// Only where values may be kept, or where it is asked what was masked.
+	tracking bool
+	path     []pathElement
+	base     int // length of the path to the document
+	keep     []Keep
+	kept     int
+	report   *[]Redaction
 }
 
-// span is data[from:to].
-type span struct{ from, to int }
+// undecided is a value that was passed before it was known what its object is.
+type undecided struct {
+	span
+	note note
+	path []pathElement
+}
+
+// members is what is known of an object from those of its members that were passed.
+type members struct {
+	kind      objectKind
+	sensitive bool // its name is that of a secret
+	harmless  bool // its name is that of a header that does not authorize
+	family    family
+	value     span // the value of a pair, before its name
+	arguments span // before the command
+}
+
+// objectKind is what the kind of an object means for its other members.
+type objectKind uint8
+
+const (
+	isSecret objectKind = 1 << iota
+	isSecretList
+	isConfigMap
+	isConfigMapList
+	isKindOfSecret // SealedSecret and others, whose template is one
+)
+
+func kindOf(name []byte) objectKind {
+	switch string(name) {
+	case "Secret":
+		return isSecret
+	case "SecretList":
+		return isSecretList
+	case "ConfigMap":
+		return isConfigMap
+	case "ConfigMapList":
+		return isConfigMapList
+	}
+	if bytes.HasSuffix(name, []byte("Secret")) {
+		return isKindOfSecret
+	}
+	return 0
+}
 
 // value passes the value at data[i], which is kept, and lies inside depth arrays and objects.
-func (w *walk) value(i int, in *interior, depth int) (end int, err error) {
+func (w *walk) value(i int, r *rule, depth int) (end int, err error) {
 	switch w.data[i] {
 	case '"':
-		return w.stringValue(i)
+		return w.stringValue(i, r.mode)
 	case '{':
-		return w.object(i, in, depth)
+		return w.object(i, r.in, depth)
 	case '[':
-		return w.array(i, in, depth)
+		if r.in.arguments {
+			return w.commandLine(i, r, depth)
+		}
+		return w.array(i, r.in, depth)
 	case 't', 'f', 'n':
 		return jsonscan.Literal(w.data, i)
 	default:
@@ -40,36 +112,144 @@ func (w *walk) value(i int, in *interior, depth int) (end int, err error) {
 	}
 }
 
-// stringValue passes the string at data[i], which is kept.
-func (w *walk) stringValue(i int) (end int, err error) {
+// stringValue passes the string at data[i], which is kept but for what the rules for texts mask in it.
+func (w *walk) stringValue(i int, mode textMode) (end int, err error) {
+	var content jsonscan.Content
 	end = jsonscan.Plain(w.data, i+1)
 	if end < len(w.data) && w.data[end] == '"' {
-		return end + 1, nil
+		end++
+	} else if end, content, err = jsonscan.StringFrom(w.data, end); err != nil {
+		return end, err
 	}
-	end, content, err := jsonscan.StringFrom(w.data, end)
-	if err == nil && content&jsonscan.NonASCII != 0 {
-		w.repair(i, end)
+	if mode == asArgument && w.inCommand {
+		text := w.plain(i, end)
+		if w.argument(i, end, text) {
+			return end, nil
+		}
+		if isScript(text) {
+			mode = asCommand
+		}
 	}
-	return end, err
+	if mode == asVerbatim || end-i < shortestSecret+2 || !w.inspect(i, end, mode, content) {
+		if content&jsonscan.NonASCII != 0 {
+			w.repair(i, end)
+		}
+	}
+	return end, nil
 }
 
 // part passes the value at data[i] by its rule, and returns what has become of it.
 func (w *walk) part(i int, r *rule, depth int) (end int, v verdict, err error) {
 	v = r.do[shapeOf[w.data[i]]]
 	switch v {
-	case keep, glean:
+	case keep, extract:
 		if w.data[i] == '"' { // as most are
-			end, err = w.stringValue(i)
+			end, err = w.stringValue(i, r.mode)
 		} else {
-			end, err = w.value(i, r.in, depth)
+			end, err = w.value(i, r, depth)
 		}
-	case mask:
+	case drop:
 		end, err = jsonscan.Skip(w.data, i, depth)
-		w.edits.add(i, end, maskedJSON)
+		if err == nil && r.reason == RuleLastApplied {
+			w.dropped(i)
+		}
 	default:
-		end, err = jsonscan.Skip(w.data, i, depth)
+		if end, err = jsonscan.Skip(w.data, i, depth); err == nil {
+			v, err = w.conceal(i, end, v, r)
+		}
 	}
 	return end, v, err
+}
+
+// conceal masks the value data[i:end] if the verdict on it, which depends on the value, is to do so.
+func (w *walk) conceal(i, end int, v verdict, r *rule) (verdict, error) {
+	switch v {
+	case maskSecret:
+		if isReference(w.plain(i, end)) {
+			_, err := w.stringValue(i, asText)
+			return keep, err
+		}
+	case maskHeader:
+		if s := w.plain(i, end); bytes.IndexByte(s, ':') < 0 && bytes.IndexByte(s, '=') < 0 {
+			_, err := w.stringValue(i, asText)
+			return keep, err
+		} else if name, _, ok := bytes.Cut(s, []byte(":")); ok && isHarmlessHeader(bytes.TrimSpace(name)) && bytes.IndexByte(s, '\n') < 0 {
+			_, err := w.stringValue(i, asText)
+			return keep, err
+		}
+	case dropDocument:
+		if !isDocument(w.plain(i, end)) {
+			_, err := w.stringValue(i, r.mode)
+			return keep, err
+		}
+		w.dropped(i)
+		return drop, nil
+	case fingerprint:
+		w.mask(i, end, w.plan.key.json(w.plainValue(i, end)), r.reason)
+		return mask, nil
+	case fingerprint64:
+		w.mask(i, end, w.plan.key.json(w.decodedOrPlain(i, end)), r.reason)
+		return mask, nil
+	}
+	if w.mask(i, end, maskedJSON, r.reason) {
+		return mask, nil
+	}
+	if w.data[i] == '"' {
+		_, err := w.stringValue(i, asVerbatim)
+		return keep, err
+	}
+	return keep, nil
+}
+
+// mask puts a text in the place of data[from:to], unless the configuration says to keep what is there.
+func (w *walk) mask(from, to int, text string, rule Rule) bool {
+	if w.tracking {
+		if rule != RuleSecret && w.isKept() {
+			w.kept++
+			return false
+		}
+		w.record(from, rule)
+	}
+	w.edits = append(w.edits, edit{from: from, to: to, text: text, masks: true, rule: rule})
+	w.masked++
+	return true
+}
+
+// dropped takes note that the copy of a manifest at data[i] was left out.
+func (w *walk) dropped(i int) {
+	w.counts[RuleLastApplied]++
+	w.masked++
+	if w.tracking {
+		w.record(i, RuleLastApplied)
+	}
+}
+
+// plain returns the text that the string data[i:end] stands for. It is valid until the next call.
+func (w *walk) plain(i, end int) []byte {
+	inside := w.data[i+1 : end-1]
+	if isVerbatim(inside) {
+		return inside
+	}
+	w.buffer = jsonscan.AppendUnquoted(w.buffer[:0], inside)
+	return w.buffer
+}
+
+// plainValue is plain for any scalar.
+func (w *walk) plainValue(i, end int) []byte {
+	if w.data[i] == '"' {
+		return w.plain(i, end)
+	}
+	return w.data[i:end]
+}
+
+// decodedOrPlain returns the bytes that the string data[i:end] is the base64 of, or its text if it is none.
+func (w *walk) decodedOrPlain(i, end int) []byte {
+	text := w.plain(i, end)
+	var err error
+	if w.decoded, err = base64.StdEncoding.AppendDecode(w.decoded[:0], text); err != nil {
+		return text
+	}
+	return w.decoded
 }
 
 // object passes the object at data[i].
@@ -81,7 +261,8 @@ func (w *walk) object(i int, in *interior, depth int) (end int, err error) {
 		return i, &jsonscan.Error{Offset: i, Err: jsonscan.ErrTooDeep}
 	}
 	data := w.data
-	undecided, isSecret := len(w.undecided), false
+	var m members
+	undecided := len(w.undecided)
 	i++
 	kept, comma := i, ""
 	if i = jsonscan.Space(data, i); i < len(data) && data[i] == '}' {
@@ -100,14 +281,21 @@ func (w *walk) object(i int, in *interior, depth int) (end int, err error) {
 		if value >= len(data) {
 			return value, jsonscan.Unexpected(data, value)
 		}
-		r := in.others
+		var r *rule
 		if content&jsonscan.Escaped != 0 {
-			r = in.rule([]byte(jsonscan.Unquote(data[key+1 : keyEnd-1])))
-		} else if slot := in.slots[slotOf(data, key+1, keyEnd-1)]; slot != 0 {
-			r = in.search(slot, data[key+1:keyEnd-1])
+			r = w.ruleOf(in, []byte(jsonscan.Unquote(data[key+1:keyEnd-1])))
+		} else {
+			if slot := in.slots[slotOf(data, key+1, keyEnd-1)]; slot != 0 {
+				r = in.search(slot, data[key+1:keyEnd-1])
+			}
+			if r == nil {
+				if r = in.others; in.harmless != nil || in.byClass != nil && keyEnd-key > 4 && w.plan.keys.mayHaveClass(data[key+1:keyEnd-1]) {
+					r = w.classRule(in, data[key+1:keyEnd-1])
+				}
+			}
 		}
 		if r.note != nothing {
-			r = w.inContext(r, isSecret, value)
+			r = w.inContext(r, &m, value)
 		}
 
 		before := len(w.edits)
@@ -116,6 +304,9 @@ func (w *walk) object(i int, in *interior, depth int) (end int, err error) {
 			w.repair(key, keyEnd)
 		}
 		w.edits.gap(keyEnd, value, ":")
+		if w.tracking {
+			w.path = append(w.path, pathElement{key: unquotedKey(data[key+1:keyEnd-1], content)})
+		}
 		end, v, err := w.part(value, r, depth+1)
 		if err != nil {
 			return end, err
@@ -125,8 +316,14 @@ func (w *walk) object(i int, in *interior, depth int) (end int, err error) {
 		} else {
 			w.edits.undo(before)
 		}
-		if r.note != nothing && v == keep {
-			isSecret = w.note(r.note, value, end) || isSecret
+		if r.note != nothing && (v == keep || r.note == commandOfObject) {
+			w.note(r.note, &m, value, end)
+		}
+		if w.tracking {
+			w.path = w.path[:len(w.path)-1]
+			if r.note == pairName && len(w.path) > 0 && data[value] == '"' {
+				w.path[len(w.path)-1].alias = bytes.Clone(w.plain(value, end))
+			}
 		}
 
 		if jsonscan.CommaAt(data, end) {
@@ -139,11 +336,30 @@ func (w *walk) object(i int, in *interior, depth int) (end int, err error) {
 		}
 		if !more {
 			w.edits.gap(kept, next-1, "")
-			w.decide(undecided, isSecret)
+			w.decide(undecided, &m)
 			return next, nil
 		}
 		i = next
 	}
+}
+
+// ruleOf returns the rule for the member with this key, which has no escapes.
+func (w *walk) ruleOf(in *interior, key []byte) *rule {
+	if len(key) > 0 {
+		if r := in.search(in.slots[slotOf(key, 0, len(key))], key); r != nil {
+			return r
+		}
+	}
+	return w.classRule(in, key)
+}
+
+// classRule returns the rule for a key that is not named.
+func (w *walk) classRule(in *interior, key []byte) *rule {
+	r := in.unnamed(key, w.plan.keys)
+	if in.byClass != nil && r == in.byClass[sensitiveKey] && (w.namesKeys || w.plan.namesKeys) && string(key) == "secretKey" {
+		return w.plan.rules.keep
+	}
+	return r
 }
 
 // array passes the array at data[i], as object does.
@@ -159,12 +375,15 @@ func (w *walk) array(i int, in *interior, depth int) (end int, err error) {
 		w.edits.gap(kept, i, "")
 		return i + 1, nil
 	}
-	for {
+	for n := 0; ; n++ {
 		if i >= len(data) {
 			return i, jsonscan.Unexpected(data, i)
 		}
 		value, before := i, len(w.edits)
 		w.edits.gap(kept, value, comma)
+		if w.tracking {
+			w.path = append(w.path, pathElement{index: n, isIndex: true})
+		}
 		end, v, err := w.part(value, r, depth+1)
 		if err != nil {
 			return end, err
@@ -175,7 +394,10 @@ func (w *walk) array(i int, in *interior, depth int) (end int, err error) {
 			w.edits.undo(before)
 		}
 		if r.note != nothing && v == keep {
-			w.note(r.note, value, end)
+			w.facts.take(data, r.note, span{value, end})
+		}
+		if w.tracking {
+			w.path = w.path[:len(w.path)-1]
 		}
 
 		if jsonscan.CommaAt(data, end) {
@@ -194,7 +416,7 @@ func (w *walk) array(i int, in *interior, depth int) (end int, err error) {
 	}
 }
 
-// repair makes the string data[from:to] valid UTF-8, which everything downstream takes strings for.
+// repair makes the string data[from:to] valid UTF-8, which everything downstream assumes strings to be.
 func (w *walk) repair(from, to int) {
 	inside := w.data[from+1 : to-1]
 	if utf8.Valid(inside) {
@@ -206,46 +428,146 @@ func (w *walk) repair(from, to int) {
 
 // inContext returns the rule in the place of r for the value at data[i], where that depends on what was
 // passed before.
-func (w *walk) inContext(r *rule, isSecret bool, i int) *rule {
-	switch {
-	case r.note == secretData && isSecret:
-		return w.plan.secretValues
-	case r.note == ownMetadata && w.data[i] == '{':
+func (w *walk) inContext(r *rule, m *members, i int) *rule {
+	rules := w.plan.rules
+	switch r.note {
+	case dataOfObject, binaryDataOfObject, itemsOfObject, dataOfTemplate:
+		if now := w.decided(r.note, m.kind); now != nil {
+			return now
+		}
+		if r.note == dataOfTemplate && w.inSecretKind > 0 {
+			return rules.secretValues
+		}
+	case pairValue:
+		if m.sensitive {
+			return rules.pairValues
+		}
+	case headerValue:
+		if m.harmless {
+			return rules.keep
+		}
+	case argumentsOfObject, commandOfObject:
+		w.family = m.family
+	case ownMetadata:
+		if w.data[i] != '{' {
+			return r
+		}
 		if w.facts.hasMetadata {
-			return w.plan.laterMetadata
+			return rules.metadata
 		}
 		w.facts.hasMetadata = true
 	}
 	return r
 }
 
-// note takes note of what the value data[from:to] tells, and says whether it makes the object that it is a
-// member of a Secret.
-func (w *walk) note(n note, from, to int) (isSecret bool) {
-	if n == secretData {
-		w.undecided = append(w.undecided, span{from, to})
-		return false
+// decided returns the rule for a member of an object of this kind, or nil where the kind does not decide it.
+func (w *walk) decided(n note, kind objectKind) *rule {
+	rules := w.plan.rules
+	switch n {
+	case dataOfObject, dataOfTemplate:
+		if kind&isSecret != 0 || n == dataOfTemplate && kind&isKindOfSecret != 0 {
+			return rules.secretValues
+		}
+		if kind&isConfigMap != 0 {
+			return rules.configMapValues
+		}
+	case dataBelow:
+		if kind&isKindOfSecret != 0 {
+			return rules.secretValues
+		}
+	case binaryDataOfObject:
+		if kind&isSecret != 0 {
+			return rules.secretValues
+		}
+		if kind&isConfigMap != 0 {
+			return rules.configMapBinary
+		}
+	case itemsOfObject:
+		if kind&isSecretList != 0 {
+			return rules.secretItems
+		}
+		if kind&isConfigMapList != 0 {
+			return rules.configMapItems
+		}
 	}
-	w.facts.take(w.data, n, span{from, to})
-	return n.isKind() && w.isString(from, to, "Secret")
+	return nil
+}
+
+// note takes note of what the value data[from:to] says about the object that it is a member of.
+func (w *walk) note(n note, m *members, from, to int) {
+	isString := w.data[from] == '"'
+	switch n {
+	case dataOfObject, binaryDataOfObject, itemsOfObject, dataOfTemplate:
+		if w.data[from] == '{' || w.data[from] == '[' || isString {
+			w.undecided = append(w.undecided, undecided{span{from, to}, n, w.pathNow()})
+		}
+	case pairName:
+		if isString && w.mayBeSensitiveName(w.data[from+1:to-1]) && w.scanner.isSensitiveName(w.plain(from, to)) {
+			m.sensitive = true
+			if m.value != (span{}) {
+				w.late = append(w.late, late{m.value, w.plan.rules.pairValues, w.pathNow()})
+			}
+		}
+	case pairValue:
+		if m.value == (span{}) {
+			m.value = span{from, to}
+		} else {
+			w.undecided = append(w.undecided, undecided{span{from, to}, n, w.pathNow()})
+		}
+	case headerName:
+		m.harmless = isString && isHarmlessHeader(w.plain(from, to))
+	case versionOfObject:
+		if isString {
+			group, _, _ := bytes.Cut(w.plain(from, to), []byte("/"))
+			w.namesKeys = w.namesKeys || namesSecretKeys(string(group))
+		}
+	case commandOfObject:
+		m.family = w.family
+		if m.family != unknownProgram && m.arguments != (span{}) {
+			w.late = append(w.late, late{m.arguments, w.plan.rules.programs[m.family], w.pathNow()})
+		}
+	case argumentsOfObject:
+		if m.family == unknownProgram {
+			m.arguments = span{from, to}
+		}
+	default:
+		w.facts.take(w.data, n, span{from, to})
+	}
+	if n.isKind() && isString {
+		kind := kindOf(w.plain(from, to))
+		if kind&isKindOfSecret != 0 && m.kind&isKindOfSecret == 0 {
+			w.inSecretKind++
+		}
+		m.kind |= kind
+	}
+}
+
+// mayBeSensitiveName reports whether the inside of a string may be the name of a secret. It is false for most names.
+func (w *walk) mayBeSensitiveName(inside []byte) bool {
+	return len(inside) > 2 && (w.plan.keys.mayHaveClass(inside) || inside[0] == '/' || bytes.IndexByte(inside, '\\') >= 0)
 }
 
 // decide is called at the end of each object, when it is known what it is.
-func (w *walk) decide(undecided int, isSecret bool) {
-	if len(w.undecided) == undecided {
+func (w *walk) decide(first int, m *members) {
+	if m.kind&isKindOfSecret != 0 {
+		w.inSecretKind--
+	}
+	if len(w.undecided) == first {
 		return
 	}
-	if isSecret {
-		w.secret = append(w.secret, w.undecided[undecided:]...)
+	open := w.undecided[:first]
+	for _, u := range w.undecided[first:] {
+		rule := w.decided(u.note, m.kind)
+		if u.note == pairValue && m.sensitive {
+			rule = w.plan.rules.pairValues
+		}
+		switch {
+		case rule != nil:
+			w.late = append(w.late, late{u.span, rule, u.path})
+		case u.note == dataOfTemplate || u.note == dataBelow:
+			u.note = dataBelow
+			open = append(open, u) // an object around this one may be of such a kind
+		}
 	}
-	w.undecided = w.undecided[:undecided]
-}
-
-// isString says whether the value data[from:to] is this string, however it is written.
-func (w *walk) isString(from, to int, s string) bool {
-	if w.data[from] != '"' {
-		return false
-	}
-	inside := w.data[from+1 : to-1]
-	return string(inside) == s || !isVerbatim(inside) && jsonscan.Unquote(inside) == s
+	w.undecided = open
 }

@@ -10,6 +10,8 @@ import (
 	"unicode"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/redact"
 )
 
 // MaxRunes is the length of the longest text that Clean returns.
@@ -24,7 +26,7 @@ var object = regexp.MustCompile("['\"`][{\\[]|[{\\[]\\s*\\\\*[\"']|[{\\[]\\s*[\\
 
 // Clean makes the text one printable line of at most [MaxRunes]. It ends before the first line break, and before the
 // first place that looks like the beginning of a quoted object. A text that is too long loses its middle, since the
-// cause of an error stands at its end.
+// cause of an error stands at its end. What has the form of a secret is masked.
 func Clean(text string) string {
 	text = strings.TrimSpace(strings.ToValidUTF8(text, ""))
 	if at := strings.IndexAny(text, "\r\n\u2028\u2029"); at >= 0 {
@@ -33,7 +35,7 @@ func Clean(text string) string {
 	if at := object.FindStringIndex(text); at != nil {
 		text = strings.TrimRight(text[:at[0]], " '\"`:&,([")
 	}
-	text = strings.Join(strings.Fields(strings.Map(printable, text)), " ")
+	text = redact.Text(strings.Join(strings.Fields(strings.Map(printable, text)), " "))
 	if runes := []rune(text); len(runes) > MaxRunes {
 		const head = MaxRunes / 2
 		text = string(runes[:head]) + "…" + string(runes[len(runes)-(MaxRunes-head-1):])

@@ -57,3 +57,13 @@ func TestCleanStatus(t *testing.T) {
 	CleanStatus(&status)
 	assert.Equal(t, "status 403 Forbidden without a readable message", status.Message)
 }
+
+func TestSecretsInServerTextAreMasked(t *testing.T) {
+	for text, want := range map[string]string{
+		`Get "https://user:hunter2@10.0.0.1/api": EOF`:                                      `Get "https://user:[REDACTED]@10.0.0.1/api": EOF`,
+		`Pod "x" is invalid: spec.containers[0].env[0].value: Invalid value: "hunter2": no`: `Pod "x" is invalid: spec.containers[0].env[0].value: Invalid value: "[REDACTED]": no`,
+		`webhook refused Authorization: Bearer abcdefgh12345678`:                            `webhook refused Authorization: Bearer [REDACTED]`,
+	} {
+		assert.Equal(t, want, Clean(text))
+	}
+}

@@ -1,71 +1,61 @@
 package testobjects
 
-import "slices"
+import (
+	"encoding/json"
+	"fmt"
+	"regexp"
 
-// Seen returns what may be seen of an object that encoding/json has read and that is formed as its kind is: its
-// parts but for managedFields and the annotation of kubectl apply, with "[REDACTED]" for the values of Secrets and
-// of the variables of containers. It changes the object. What is a Secret by its resource need not say so.
-func Seen(object map[string]any, resource string) map[string]any {
-	if resource == "secrets" {
-		maskValues(object)
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/redact/oracle"
+)
+
+// Seen returns what may be seen of an object that encoding/json has read, by the slow form of the redaction policy. Its
+// fingerprints have a length only; see [WithoutFingerprints].
+func Seen(object map[string]any, group, resource string) map[string]any {
+	text, err := json.Marshal(object)
+	if err != nil {
+		panic(err) // what encoding/json has read it can write
 	}
-	seen(object)
-	return object
-}
-
-func seen(v any) {
-	switch v := v.(type) {
-	case []any:
-		for _, item := range v {
-			seen(item)
-		}
-	case map[string]any:
-		if v["kind"] == "Secret" {
-			maskValues(v)
-		}
-		for key, value := range v {
-			seen(value)
-			part, _ := value.(map[string]any)
-			list, _ := value.([]any)
-			switch {
-			case key == "metadata":
-				delete(part, "managedFields")
-				annotations, _ := part["annotations"].(map[string]any)
-				delete(annotations, "kubectl.kubernetes.io/last-applied-configuration")
-			case slices.Contains([]string{"containers", "initContainers", "ephemeralContainers"}, key):
-				for _, container := range list {
-					maskVariables(container)
-				}
-			}
-		}
+	tree, _, err := oracle.Parse(text)
+	if err != nil {
+		panic(err)
 	}
+	seen := oracle.Expected(tree, group, resource, func(value []byte) string {
+		if len(value) < 16 {
+			return "[REDACTED len=<16]"
+		}
+		return fmt.Sprintf("[REDACTED len=%d]", len(value))
+	})
+	return generic(seen).(map[string]any)
 }
 
-const masked = "[REDACTED]"
-
-func maskValues(secret map[string]any) {
-	for _, key := range []string{"data", "stringData"} {
-		values, isObject := secret[key].(map[string]any)
-		if has(secret, key) && !isObject {
-			secret[key] = masked
+// generic returns the value as encoding/json reads it.
+func generic(t oracle.Tree) any {
+	switch t.Kind {
+	case '{':
+		object := make(map[string]any, len(t.Members))
+		for _, m := range t.Members {
+			object[m.Key] = generic(m.Value)
 		}
-		for key := range values {
-			values[key] = masked
+		return object
+	case '[':
+		array := make([]any, 0, len(t.Items))
+		for _, item := range t.Items {
+			array = append(array, generic(item))
 		}
+		return array
 	}
-}
-
-func maskVariables(container any) {
-	of, _ := container.(map[string]any)
-	variables, _ := of["env"].([]any)
-	for _, variable := range variables {
-		if variable, _ := variable.(map[string]any); variable != nil && has(variable, "value") {
-			variable["value"] = masked
-		}
+	if t.Document != nil {
+		text, _ := json.Marshal(generic(*t.Document))
+		return string(text)
 	}
+	if n, ok := t.Scalar.(json.Number); ok {
+		f, _ := n.Float64()
+		return f
+	}
+	return t.Scalar
 }
 
-func has(m map[string]any, key string) bool {
-	_, has := m[key]
-	return has
-}
+var fingerprint = regexp.MustCompile(` hmac=[0-9a-f]{32}\]`)
+
+// WithoutFingerprints removes what a key decides from the marks of masked values.
+func WithoutFingerprints(text []byte) []byte { return fingerprint.ReplaceAll(text, []byte("]")) }

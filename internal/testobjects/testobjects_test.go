@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func generic(t *testing.T, data []byte) (v map[string]any) {
+func genericOf(t *testing.T, data []byte) (v map[string]any) {
 	t.Helper()
 	require.NoError(t, json.Unmarshal(data, &v))
 	return v
@@ -22,21 +22,21 @@ func TestFormsAreTheSameObject(t *testing.T) {
 		if !slices.Contains(indispensable, o.Name()) {
 			continue // the forms know nothing of kinds, and some are enough
 		}
-		want := generic(t, o.JSON)
+		want := genericOf(t, o.JSON)
 		forms := map[string][]byte{}
 		for _, f := range o.allForms(1) {
 			forms[f.Name] = f.JSON
 		}
 		for _, name := range []string{"spaced", "reversed"} {
-			require.Equal(t, want, generic(t, forms[name]), o.Name())
+			require.Equal(t, want, genericOf(t, forms[name]), o.Name())
 			require.NotEqual(t, string(o.JSON), string(forms[name]), o.Name())
 		}
 		if bytes.Contains(o.JSON, []byte(`Value"`)) {
 			require.Contains(t, string(forms["not ASCII"]), "日本", o.Name())
 		}
-		require.Equal(t, generic(t, forms["not ASCII"]), generic(t, forms["escaped"]), o.Name())
-		require.Equal(t, want, generic(t, forms["in a list"])["items"].([]any)[0], o.Name())
-		manifests := generic(t, forms["in a custom resource"])["spec"].(map[string]any)["manifests"]
+		require.Equal(t, genericOf(t, forms["not ASCII"]), genericOf(t, forms["escaped"]), o.Name())
+		require.Equal(t, want, genericOf(t, forms["in a list"])["items"].([]any)[0], o.Name())
+		manifests := genericOf(t, forms["in a custom resource"])["spec"].(map[string]any)["manifests"]
 		require.Equal(t, []any{"text", map[string]any{"template": want}}, manifests, o.Name())
 	}
 }

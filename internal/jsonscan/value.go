@@ -3,7 +3,7 @@ package jsonscan
 // Skip returns the offset past the value that starts at s[i], which lies inside depth arrays and
 // objects. White space before the value is passed too.
 func Skip(s []byte, i, depth int) (end int, err error) {
-	// What is open is one bit each, the innermost lowest: 1 for an object, 0 for an array.
+	// One bit for each open array or object, the innermost lowest: 1 for an object, 0 for an array.
 	var open uint64
 	n := 0
 	for {
@@ -19,7 +19,7 @@ func Skip(s []byte, i, depth int) (end int, err error) {
 			}
 			i, _, err = StringFrom(s, i)
 		case '{', '[':
-			if n == 64 { // no bit left: the rest of the depth is another call's
+			if n == 64 { // no bit left: another call reads what is nested deeper
 				i, err = Skip(s, i, depth+n)
 				break
 			}
@@ -87,8 +87,76 @@ func skipKey(s []byte, i int) (end int, err error) {
 	return end, err
 }
 
-// Valid says whether s is one JSON value and nothing else.
+// Valid reports whether s is one JSON value and nothing else.
 func Valid(s []byte) bool {
 	i, err := Skip(s, 0, 0)
 	return err == nil && Space(s, i) == len(s)
+}
+
+// Literal returns the offset past the true, false or null that starts at s[i].
+func Literal(s []byte, i int) (end int, err error) {
+	word := ""
+	if i < len(s) {
+		switch s[i] {
+		case 't':
+			word = "true"
+		case 'f':
+			word = "false"
+		case 'n':
+			word = "null"
+		}
+	}
+	if word == "" {
+		return i, fail(len(s), i, ErrSyntax)
+	}
+	for j := range len(word) {
+		if i+j >= len(s) || s[i+j] != word[j] {
+			return i + j, fail(len(s), i+j, ErrSyntax)
+		}
+	}
+	return i + len(word), nil
+}
+
+// Number returns the offset past the number that starts at s[i], and whether it is written as an
+// integer: without fraction and exponent.
+func Number(s []byte, i int) (end int, integer bool, err error) {
+	if i < len(s) && s[i] == '-' {
+		i++
+	}
+	if i < len(s) && s[i] == '0' {
+		i++
+	} else if i, err = digits(s, i); err != nil {
+		return i, false, err
+	}
+	integer = true
+	if i < len(s) && s[i] == '.' {
+		integer = false
+		if i, err = digits(s, i+1); err != nil {
+			return i, false, err
+		}
+	}
+	if i < len(s) && s[i]|0x20 == 'e' {
+		i, err = exponent(s, i+1)
+		return i, false, err
+	}
+	return i, integer, nil
+}
+
+// digits passes one digit or more.
+func digits(s []byte, i int) (int, error) {
+	start := i
+	for i < len(s) && s[i]-'0' <= 9 {
+		i++
+	}
+	if i == start {
+		return i, fail(len(s), i, ErrSyntax)
+	}
+	return i, nil
+}
+
+func exponent(s []byte, i int) (int, error) {
+	if i < len(s) && (s[i] == '+' || s[i] == '-') {
+		i++
+	}
+	return digits(s, i)
 }

@@ -1,0 +1,149 @@
+package redact
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+)
+
+const maskedJSON = `"` + Masked + `"`
+
+// edit puts a text in the place of data[from:to].
+type edit struct {
+	from, to int
+	text     string
+	masks    bool // a value was masked, by the rule
+	rule     Rule
+}
+
+// edits are in the order of the data and do not overlap.
+type edits []edit
+
+func (e *edits) add(from, to int, text string) {
+	*e = append(*e, edit{from: from, to: to, text: text})
+}
+
+// gap makes data[from:to] into the separator, which it is already wherever the server wrote no white space
+// and nothing was dropped: what is left between two parts then is what must be there by the grammar.
+func (e *edits) gap(from, to int, separator string) {
+	if to-from != len(separator) {
+		e.add(from, to, separator)
+	}
+}
+
+// undo forgets all but the first n edits.
+func (e *edits) undo(n int) {
+	clear((*e)[n:])
+	*e = (*e)[:n]
+}
+
+// apply returns data[from:to] with the edits made.
+func (e edits) apply(data []byte, from, to int) string {
+	var out strings.Builder
+	out.Grow(max(0, e.offset(to)-from))
+	for _, edit := range e {
+		out.Write(data[from:edit.from])
+		out.WriteString(edit.text)
+		from = edit.to
+	}
+	out.Write(data[from:to])
+	return out.String()
+}
+
+// offset returns the offset to which the edits before data[i] move it.
+func (e edits) offset(i int) int {
+	moved := i
+	for _, edit := range e {
+		if edit.to > i {
+			break
+		}
+		moved += len(edit.text) - (edit.to - edit.from)
+	}
+	return moved
+}
+
+// overlapping returns the edits inside data[s.from:s.to], or whether one masks all of it.
+func (e edits) overlapping(s span) (inside edits, masked bool) {
+	for i, edit := range e {
+		if edit.to <= s.from {
+			continue
+		}
+		if edit.from >= s.to {
+			break
+		}
+		if edit.from < s.from || edit.to > s.to {
+			return nil, edit.masks
+		}
+		n := 1
+		for i+n < len(e) && e[i+n].to <= s.to {
+			n++
+		}
+		return e[i : i+n], false
+	}
+	return nil, false
+}
+
+// covers reports whether an edit replaces all of data[s.from:s.to] and what is around it.
+func (e edits) covers(s span) bool {
+	for _, edit := range e {
+		if edit.from >= s.to {
+			break
+		}
+		if edit.from < s.from && edit.to > s.from || edit.to > s.to && edit.from < s.to {
+			return true
+		}
+	}
+	return false
+}
+
+// late is a value that must be masked by a rule that was known only after the value had been passed: in an object that
+// says only after its data that it is a Secret.
+type late struct {
+	span
+	rule *rule
+	path []pathElement
+}
+
+// maxRewalked bounds how many bytes are walked again for each byte of the object, so that no nesting takes long.
+const maxRewalked = 8
+
+// redo walks the late values again. The edits that were collected inside them give way to those of the second walk,
+// which cannot fail where the first did not. It may find more late values, inside lists of Secrets.
+func (w *walk) redo() error {
+	budget := maxRewalked*len(w.data) + 64<<10
+	for len(w.late) > 0 {
+		// An object inside the data of another ended before it.
+		slices.SortFunc(w.late, func(a, b late) int { return cmp.Compare(a.from, b.from) })
+		w.lateBefore = append(w.lateBefore[:0], w.late...)
+		w.late = w.late[:0]
+		w.editsBefore = append(w.editsBefore[:0], w.edits...)
+		earlier := w.editsBefore
+		w.edits = w.edits[:0]
+		done := 0
+		for _, l := range w.lateBefore {
+			if l.from < done {
+				continue // inside data that are masked already
+			}
+			if budget -= l.to - l.from; budget < 0 {
+				return errTooIntricate
+			}
+			n := 0
+			for n < len(earlier) && earlier[n].to <= l.from {
+				n++
+			}
+			w.edits = append(w.edits, earlier[:n]...)
+			for n < len(earlier) && earlier[n].from < l.to {
+				n++
+			}
+			earlier = earlier[n:]
+			w.forget(l.span)
+			w.path = append(w.path[:w.base], l.path[min(w.base, len(l.path)):]...)
+			w.inSecretKind = 1 // what is around the value is not known anymore
+			_, _, _ = w.part(l.from, l.rule, 0)
+			w.undecided = w.undecided[:0]
+			done = l.to
+		}
+		w.edits = append(w.edits, earlier...)
+	}
+	return nil
+}

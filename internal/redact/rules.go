@@ -1,0 +1,411 @@
+package redact
+
+// rule says what becomes of one value, by the shape that it turns out to have.
+type rule struct {
+	do     [shapes]verdict
+	note   note
+	mode   textMode  // of a string that is kept
+	reason Rule      // of what is masked
+	in     *interior // of arrays and objects that are kept or extracted from; nil where there can be none
+	family family    // of the program whose arguments are in the array
+}
+
+// shape is the JSON type of a value, as its first byte shows.
+type shape uint8
+
+const (
+	scalar shape = iota // numbers, booleans, and what is no value at all
+	text
+	null
+	array
+	object
+	shapes = iota
+)
+
+// shapeOf returns the shape of a value by its first byte.
+var shapeOf = [256]shape{'"': text, 'n': null, '[': array, '{': object}
+
+// verdict is what becomes of a value.
+type verdict uint8
+
+const (
+	keep          verdict = iota // goes out; an interior decides about its parts, and the rules for texts about a string
+	mask                         // goes out as Masked
+	maskSecret                   // as mask, unless the string says where the secret is
+	maskHeader                   // as mask, if the string has the value of a header
+	fingerprint                  // goes out as its length and fingerprint
+	fingerprint64                // the same, of what the string is the base64 of
+	drop                         // does not go out, and neither does its key
+	dropDocument                 // as drop, if the string is a document
+	extract                      // as drop, but facts are taken from its parts
+)
+
+// stays reports whether something goes out in the place of the value.
+func (v verdict) stays() bool { return v != drop && v != extract }
+
+// interior says what becomes of the parts of an array or object.
+type interior struct {
+	elements *rule // of an array
+	others   *rule // the members of an object that are not named and have no class with a rule
+	byClass  *[classes]*rule
+	slots    [64]uint8
+	members  []member
+
+	arguments bool  // an array is a command line
+	harmless  *rule // of members whose key is the name of a header that does not authorize; nil outside of headers
+}
+
+// member is the rule for the value under one key.
+type member struct {
+	key  string
+	rule *rule
+	next uint8 // position + 1 of the next member in the same slot
+}
+
+// named makes the member rules of an interior. Later ones replace earlier ones of the same key.
+func (in *interior) named(members ...member) *interior {
+	in.members, in.slots = nil, [64]uint8{}
+	position := map[string]int{}
+	for _, m := range members {
+		if at, ok := position[m.key]; ok {
+			in.members[at].rule = m.rule
+			continue
+		}
+		position[m.key] = len(in.members)
+		slot := &in.slots[slotOf([]byte(m.key), 0, len(m.key))]
+		in.members = append(in.members, member{key: m.key, rule: m.rule, next: *slot})
+		*slot = uint8(len(in.members))
+	}
+	return in
+}
+
+// with returns an interior that treats some members differently, and everything else alike.
+func (in *interior) with(members ...member) *interior {
+	derived := *in
+	return derived.named(append(append([]member(nil), in.members...), members...)...)
+}
+
+// slotOf spreads the keys data[from:to] over the slots, so that most keys that have no rule meet an empty one. An empty
+// key goes by the bytes around it.
+func slotOf(data []byte, from, to int) uint8 {
+	return (data[from] + data[to-1]<<2 + uint8(to-from)*5) & 63
+}
+
+// search returns the rule that names this key, or nil.
+func (in *interior) search(slot uint8, key []byte) *rule {
+	for slot != 0 {
+		m := &in.members[slot-1]
+		if m.key == string(key) {
+			return m.rule
+		}
+		slot = m.next
+	}
+	return nil
+}
+
+// unnamed returns the rule for a key that is not named.
+func (in *interior) unnamed(key []byte, keys *keyTable) *rule {
+	if in.harmless != nil && isHarmlessHeader(key) {
+		return in.harmless
+	}
+	if in.byClass != nil {
+		if c := keys.classify(key); c != plainKey && in.byClass[c] != nil {
+			return in.byClass[c]
+		}
+	}
+	return in.others
+}
+
+// ruleSet holds the rules that apply at any depth of any object, because objects lie inside others: pod templates in
+// workloads, whole manifests in custom resources.
+type ruleSet struct {
+	in       *interior // of whatever no other rule is for
+	keep     *rule
+	metadata *rule
+
+	secretValues    *rule // of data in a Secret
+	secretStrings   *rule // of stringData
+	secretItems     *rule // of a SecretList
+	configMapValues *rule // of data in a ConfigMap
+	configMapBinary *rule
+	configMapItems  *rule // of a ConfigMapList
+	pairValues      *rule // beside a sensitive name
+	programs        [families]*rule
+}
+
+// newRuleSet makes the rules. Many interiors are copies of the general one with other members, so that its rules are
+// allocated first, and filled when it is complete.
+func newRuleSet(o *Options) *ruleSet {
+	s := &ruleSet{in: &interior{}}
+	s.keep = &rule{in: s.in}
+	s.in.elements, s.in.others = s.keep, s.keep
+	s.metadata = &rule{}
+	s.secretValues = values(RuleSecret, fingerprint64)
+	s.secretStrings = values(RuleSecret, fingerprint)
+	s.configMapValues, s.configMapBinary = configMapValues(o.ConfigMaps, s.keep)
+
+	sensitive, environment, headers, annotations, template, secretTemplate := &rule{}, &rule{}, &rule{}, &rule{}, &rule{}, &rule{}
+	command := &rule{mode: asCommand, in: &interior{}}
+	s.in.byClass = &[classes]*rule{
+		sensitiveKey:   sensitive,
+		headersKey:     headers,
+		commandKey:     command,
+		labelsKey:      labels(),
+		annotationsKey: annotations,
+		lastAppliedKey: {do: [shapes]verdict{text: dropDocument}, reason: RuleLastApplied, in: s.in},
+	}
+	if o.Environment == EnvironmentRedact {
+		s.in.byClass[environmentKey] = environment
+	}
+	name := &rule{note: pairName, mode: asName, in: s.in}
+	value := &rule{note: pairValue, in: s.in}
+	s.in.named(
+		member{key: "metadata", rule: s.metadata},
+		member{key: "managedFields", rule: &rule{do: [shapes]verdict{array: drop}, in: s.in}},
+		member{key: "kind", rule: s.in.noted(kindOfObject)},
+		member{key: "apiVersion", rule: s.in.noted(versionOfObject)},
+		member{key: "data", rule: s.in.noted(dataOfObject)},
+		member{key: "binaryData", rule: s.in.noted(binaryDataOfObject)},
+		member{key: "stringData", rule: s.secretStrings},
+		member{key: "items", rule: s.in.noted(itemsOfObject)},
+		member{key: "template", rule: template},
+		member{key: "secretTemplate", rule: secretTemplate},
+		member{key: "secretTemplates", rule: secretTemplate},
+		member{key: "command", rule: &rule{note: commandOfObject, mode: asCommand, in: command.in}},
+		member{key: "args", rule: &rule{note: argumentsOfObject, mode: asCommand, in: command.in}},
+		member{key: "openAPIV3Schema", rule: schema()},
+		member{key: "source", rule: &rule{mode: asSource, in: s.in}},
+		member{key: "name", rule: name}, member{key: "key", rule: name}, member{key: "path", rule: name},
+		member{key: "namespace", rule: &rule{mode: asName, in: s.in}},
+		member{key: "value", rule: value}, member{key: "values", rule: value}, member{key: "val", rule: value},
+		member{key: "default", rule: value}, member{key: "defaultValue", rule: value}, member{key: "stringValue", rule: value},
+	)
+
+	*command.in = *s.in
+	command.in.elements, command.in.arguments = &rule{mode: asArgument, in: s.in}, true
+	s.metadata.in = s.in.with(member{key: "managedFields", rule: whole(drop)})
+	template.in = s.in.with(member{key: "data", rule: s.in.noted(dataOfTemplate)})
+	secretTemplate.in = s.in.with(member{key: "data", rule: s.secretValues})
+	secretTemplate.in.elements = secretTemplate
+	s.secretItems = items(s.in.with(member{key: "data", rule: s.secretValues}))
+	s.configMapItems = items(s.in.with(
+		member{key: "data", rule: s.configMapValues}, member{key: "binaryData", rule: s.configMapBinary},
+	))
+	s.sensitive(sensitive)
+	s.pairValues = &rule{}
+	*s.pairValues = *sensitive
+	s.pairValues.reason = RulePair
+	s.environment(environment)
+	s.headers(headers)
+	s.annotations(annotations)
+	for f := range s.programs {
+		s.programs[f] = &rule{note: argumentsOfObject, mode: asCommand, in: command.in, family: family(f)}
+	}
+	return s
+}
+
+// whole is the rule that gives every shape the same verdict.
+func whole(v verdict) *rule { return &rule{do: [shapes]verdict{v, v, v, v, v}} }
+
+// noted is the rule that keeps a value and takes note of it.
+func (in *interior) noted(n note) *rule { return &rule{note: n, in: in} }
+
+// fact is the rule that keeps a value and takes note of it as what identifies or types an object, so that no rule for
+// texts changes it.
+func (in *interior) fact(n note) *rule { return &rule{note: n, mode: asVerbatim, in: in} }
+
+// values is the rule for the values of a Secret or ConfigMap. Whatever is nested in them is one too.
+func values(reason Rule, v verdict) *rule {
+	r := &rule{do: [shapes]verdict{scalar: fingerprint, text: v}, reason: reason}
+	r.in = &interior{elements: r, others: r}
+	return r
+}
+
+func configMapValues(mode ConfigMapMode, keep *rule) (data, binaryData *rule) {
+	switch mode {
+	case ConfigMapScan:
+		return keep, keep
+	case ConfigMapKeep:
+		verbatim := &rule{mode: asVerbatim}
+		verbatim.in = &interior{elements: verbatim, others: verbatim}
+		return verbatim, verbatim
+	default:
+		return values(RuleConfigMap, fingerprint), values(RuleConfigMap, fingerprint64)
+	}
+}
+
+// items is the rule for the list of objects with this interior.
+func items(in *interior) *rule {
+	item := &rule{in: in}
+	return &rule{in: &interior{elements: item, others: item}}
+}
+
+// maskedScalars masks every scalar at any depth but for null, and keeps what a valueFrom refers to.
+func maskedScalars(reason Rule, in *interior) *rule {
+	deep := &rule{do: [shapes]verdict{scalar: mask, text: mask}, reason: reason}
+	reference := &rule{do: [shapes]verdict{scalar: mask, text: mask}, reason: reason}
+	reference.in = &interior{elements: deep, others: deep, byClass: &[classes]*rule{referenceKey: {in: in}}}
+	deep.in = (&interior{elements: deep, others: deep}).named(member{key: "valueFrom", rule: reference})
+	return deep
+}
+
+// secretObject is the interior of a Secret, where it is known before that the object is one: only the fields of a
+// Secret go out, and only in the shapes they have.
+// https://kubernetes.io/docs/reference/kubernetes-api/config-and-storage-resources/secret-v1/
+func (s *ruleSet) secretObject(root *interior) *interior {
+	masked := maskedScalars(RuleSecret, s.in)
+	only := func(shape shape, r *rule) *rule {
+		strict := &rule{do: masked.do, note: r.note, mode: r.mode, reason: RuleSecret, in: masked.in}
+		strict.do[shape] = keep
+		if shape == object {
+			in := *r.in
+			in.elements = masked
+			strict.in = &in
+		}
+		return strict
+	}
+	named := func(key string) *rule { return root.search(root.slots[slotOf([]byte(key), 0, len(key))], []byte(key)) }
+	return (&interior{elements: masked, others: masked}).named(
+		member{key: "apiVersion", rule: only(text, named("apiVersion"))},
+		member{key: "kind", rule: only(text, named("kind"))},
+		member{key: "metadata", rule: only(object, named("metadata"))},
+		member{key: "type", rule: only(text, s.in.fact(nothing))},
+		member{key: "immutable", rule: only(scalar, s.keep)},
+		member{key: "data", rule: s.secretValues},
+		member{key: "stringData", rule: s.secretStrings},
+	)
+}
+
+// sensitive is the rule for the value under a sensitive key: its strings are masked, but for those that describe the
+// secret or say where it is.
+func (s *ruleSet) sensitive(r *rule) {
+	r.do, r.reason = [shapes]verdict{text: maskSecret}, RuleKey
+	structural := &rule{}
+	members := []member{{key: "stringData", rule: s.secretStrings}, {key: "metadata", rule: s.metadata}}
+	for key := range structuralKeys {
+		members = append(members, member{key: key, rule: structural})
+	}
+	name := &rule{mode: asName}
+	members = append(members, member{key: "name", rule: name}, member{key: "namespace", rule: name})
+	byClass := &[classes]*rule{referenceKey: s.keep, labelsKey: s.in.byClass[labelsKey], annotationsKey: s.in.byClass[annotationsKey]}
+	r.in = (&interior{elements: r, others: r, byClass: byClass}).named(members...)
+	structural.in, name.in = r.in, r.in
+}
+
+// environment masks the values of environment variables. The variables are a list of objects with name and value, or
+// a map. In other shapes it is not known what is a value, so that all of it is one.
+func (s *ruleSet) environment(r *rule) {
+	masked := maskedScalars(RuleEnvironment, s.in)
+	variable := &rule{do: [shapes]verdict{scalar: mask, text: mask}, reason: RuleEnvironment}
+	variable.in = masked.in.with(member{key: "name", rule: &rule{note: pairName, mode: asName, in: masked.in}})
+	in := *masked.in
+	in.elements = variable
+	r.do, r.reason, r.in = [shapes]verdict{text: mask}, RuleEnvironment, &in
+}
+
+// headers masks the values of HTTP headers, in a list of {name, value}, in a list of "name: value", or in a map.
+func (s *ruleSet) headers(r *rule) {
+	value := &rule{do: [shapes]verdict{scalar: mask, text: mask}, reason: RuleHeader}
+	beside := &rule{do: value.do, note: headerValue, reason: RuleHeader}
+	name := &rule{note: headerName, mode: asName, in: s.in}
+	pair := &rule{do: [shapes]verdict{text: mask}, reason: RuleHeader}
+	pair.in = s.in.with(
+		member{key: "name", rule: name}, member{key: "key", rule: name},
+		member{key: "value", rule: beside}, member{key: "values", rule: beside},
+	)
+	// A map of headers may be one of things to do with headers, as Istio's {request: {set: {…}}} is.
+	value.in = (&interior{elements: pair, others: value, harmless: s.keep}).named(
+		member{key: "remove", rule: s.keep}, member{key: "valueFrom", rule: s.keep},
+	)
+	beside.in = value.in
+	in := *value.in
+	in.elements = &rule{do: [shapes]verdict{text: maskHeader}, reason: RuleHeader, in: pair.in}
+	r.do, r.reason, r.in = [shapes]verdict{text: maskHeader}, RuleHeader, &in
+}
+
+// annotations have strings only, whatever they are called.
+func (s *ruleSet) annotations(r *rule) {
+	in := s.in.with(
+		member{key: "openshift.io/token-secret.value", rule: whole(drop)}, // the token of a service account
+		member{key: "labels", rule: s.keep}, member{key: "annotations", rule: s.keep},
+	)
+	byClass := *s.in.byClass
+	byClass[lastAppliedKey] = whole(drop)
+	byClass[lastAppliedKey].reason = RuleLastApplied
+	byClass[labelsKey], byClass[annotationsKey] = nil, nil
+	in.byClass = &byClass
+	r.in = in
+}
+
+// labels and selectors stay; only what has the shape of a secret is masked in them.
+func labels() *rule {
+	r := &rule{mode: asLabel}
+	r.in = &interior{elements: r, others: r}
+	return r
+}
+
+// schema is the rule for an OpenAPI schema, whose keys are the names of fields.
+func schema() *rule {
+	r := &rule{}
+	r.in = &interior{elements: r, others: r}
+	return r
+}
+
+// ownMembers are the members of the object itself that say what it is.
+func (s *ruleSet) ownMembers() []member {
+	metadata := s.metadata.in.with(
+		member{key: "uid", rule: s.in.fact(uid)},
+		member{key: "resourceVersion", rule: s.in.fact(resourceVersion)},
+		member{key: "namespace", rule: s.in.fact(namespace)},
+		member{key: "name", rule: s.in.fact(name)},
+		member{key: "generation", rule: s.in.fact(generation)},
+		member{key: "creationTimestamp", rule: s.in.fact(created)},
+		member{key: "deletionTimestamp", rule: s.in.fact(deleted)},
+		member{key: "ownerReferences", rule: &rule{in: s.owners()}},
+		member{key: "managedFields", rule: managers()},
+	)
+	return []member{
+		{key: "apiVersion", rule: s.in.noted(ownAPIVersion)},
+		{key: "kind", rule: s.in.noted(ownKind)},
+		{key: "metadata", rule: &rule{note: ownMetadata, in: metadata}},
+	}
+}
+
+func (s *ruleSet) owners() *interior {
+	owner := s.in.with(
+		member{key: "apiVersion", rule: s.in.noted(ownerAPIVersion)},
+		member{key: "kind", rule: s.in.noted(ownerKind)},
+		member{key: "name", rule: s.in.fact(ownerName)},
+		member{key: "uid", rule: s.in.fact(ownerUID)},
+		member{key: "controller", rule: s.in.noted(ownerController)},
+	)
+	owners := s.in.with()
+	owners.elements = &rule{note: ownerEnd, in: owner}
+	return owners
+}
+
+// managers drops the managedFields, which are bulk and list the keys of every Secret, and takes their times.
+func managers() *rule {
+	entry := (&interior{elements: whole(drop), others: whole(drop)}).named(
+		member{key: "time", rule: &rule{note: updated, mode: asVerbatim, do: [shapes]verdict{array: drop, object: drop}}},
+	)
+	entries := &interior{
+		elements: &rule{in: entry, mode: asVerbatim, do: [shapes]verdict{array: drop}},
+		others:   whole(drop),
+	}
+	return &rule{in: entries, mode: asVerbatim, do: [shapes]verdict{extract, extract, extract, extract, extract}}
+}
+
+// eventMembers are the members of core/v1 and events.k8s.io/v1 Events that say what was observed, and when.
+func (s *ruleSet) eventMembers() []member {
+	series := s.in.with(member{key: "lastObservedTime", rule: s.in.noted(eventSeriesTime)})
+	return []member{
+		{key: "type", rule: s.in.noted(eventType)},
+		{key: "series", rule: &rule{in: series}},
+		{key: "lastTimestamp", rule: s.in.noted(eventLastTime)},
+		{key: "deprecatedLastTimestamp", rule: s.in.noted(eventLastTime)},
+		{key: "eventTime", rule: s.in.noted(eventTime)},
+		{key: "firstTimestamp", rule: s.in.noted(eventFirstTime)},
+		{key: "deprecatedFirstTimestamp", rule: s.in.noted(eventFirstTime)},
+	}
+}

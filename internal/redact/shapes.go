@@ -1,0 +1,524 @@
+package redact
+
+import (
+	"bytes"
+)
+
+// span is data[from:to].
+type span struct{ from, to int }
+
+// finding is a part of a text that must be masked, and the rule that found it.
+type finding struct {
+	span
+	rule Rule
+}
+
+// textMode says which of the rules for texts apply to a string.
+type textMode uint8
+
+const (
+	asText     textMode = iota // all of them
+	asName                     // of an object: no assignments, and the dots of a name are no bootstrap token
+	asLabel                    // of a label or selector: only what has the shape of a secret
+	asCommand                  // a command line or script
+	asArgument                 // an element of a command
+	asSource                   // may be a data: URL whose content is configuration
+	asVerbatim                 // goes out as it is
+)
+
+// scanner finds secrets in a text by their shape, and in assignments by the key before them. One pass over the text
+// looks at pairs of bytes that may begin a secret, and only there at more. Each look is bounded, or covers bytes that
+// no other look of its kind covers, so that the time is linear in the length of the text.
+type scanner struct {
+	text  []byte
+	found []finding
+	keys  *keyTable
+	mode  textMode
+	done  int  // everything before it has been decided
+	token span // the last run of token characters that was measured
+}
+
+// pairs says which pairs of bytes may begin a secret: those of which the first has a bit in its second byte that the
+// second has in its lowest byte. The third byte has the bits that the byte after may use as a first: words begin where
+// no letter or digit is before them.
+var pairs = func() (t [256]uint32) {
+	pair := func(bit uint32, a, b string) {
+		for i := range len(a) {
+			t[a[i]] |= bit << 8
+		}
+		for i := range len(b) {
+			t[b[i]] |= bit
+		}
+	}
+	var any []byte
+	for c := range t {
+		any = append(any, byte(c))
+		t[c] = 0xff << 16
+		if alphanumeric[c] {
+			t[c] &^= wordPair << 16
+		}
+	}
+	pair(1<<0, "=", string(any))
+	pair(1<<1, ":", "/ =\"'\\\t")
+	pair(1<<2, "-", "-")
+	pair(1<<3, "$", "a1256y")
+	pair(1<<4, "{", "S")
+	pair(1<<5, "@", "tu")
+	pair(dotPair, ".", "abcdefghijklmnopqrstuvwxyz0123456789")
+	for start := range wordStarts {
+		pair(wordPair, start[:1], start[1:2])
+	}
+	return t
+}()
+
+// nextPair returns where the next pair ends whose first byte is at text[i-1] or after it, and its bits. It is a loop of
+// its own without calls, since all strings go through it.
+func nextPair(text []byte, i int) (end int, bits uint32) {
+	first := pairs[text[i-1]] >> 8 & 0xff
+	if i > 1 {
+		first &= pairs[text[i-2]] >> 16
+	}
+	allowed := pairs[text[i-1]] >> 16
+	for ; i < len(text); i++ {
+		c := pairs[text[i]]
+		if m := first & c; m != 0 {
+			return i, m
+		}
+		first = c >> 8 & allowed
+		allowed = c >> 16
+	}
+	return i, 0
+}
+
+const (
+	dotPair  = 1 << 6
+	wordPair = 1 << 7 // only at the start of a word
+)
+
+// startHashes has a bit for each beginning of three bytes, by its hash, that a word has which may be a secret or come
+// before one. Few other words have one of them.
+var startHashes = func() (t [1 << endingBits / 64]uint64) {
+	for start := range wordStarts {
+		h := endingHash(start[0], start[1], start[2])
+		t[h/64] |= 1 << (h % 64)
+	}
+	return t
+}()
+
+var authSchemes = []string{"bearer", "basic", "token", "digest", "negotiate", "apikey"}
+
+// wordStarts are the beginnings, in all the cases in which they may be written.
+var wordStarts = func() map[string]bool {
+	starts := map[string]bool{"eyJ": true}
+	for _, tokens := range vendorTokens {
+		for _, v := range tokens {
+			starts[v.prefix[:3]] = true
+		}
+	}
+	for _, hook := range secretPaths {
+		starts[hook.host[:3]] = true
+	}
+	for _, s := range authSchemes {
+		for i := range 4 { // the first two letters decide whether it is looked at
+			b := []byte(s[:3])
+			for j := range 2 {
+				if i>>j&1 != 0 {
+					b[j] &^= 0x20
+				}
+			}
+			starts[string(b)] = true
+		}
+	}
+	return starts
+}()
+
+// scan appends what must be masked in the text to found, in order.
+func (t *scanner) scan(text []byte) {
+	t.text, t.done, t.token = text, 0, span{}
+	for i := 1; i < len(text); i++ {
+		var m uint32
+		if i, m = nextPair(text, i); m == 0 {
+			return
+		}
+		switch m {
+		case wordPair:
+			if i+1 >= len(text) {
+				return
+			}
+			if h := endingHash(text[i-1], text[i], text[i+1]); startHashes[h/64]>>(h%64)&1 == 0 {
+				continue
+			}
+		case dotPair:
+			if i < 7 || i > 7 && tokenOrDot[text[i-8]] || i+16 > len(text) {
+				continue // no bootstrap token
+			}
+		}
+		t.look(i - 1)
+		if t.done > i {
+			i = t.done
+		}
+	}
+}
+
+// mask adds text[from:to] to what must be masked.
+func (t *scanner) mask(from, to int, rule Rule) {
+	if to <= from || string(t.text[from:to]) == Masked {
+		return
+	}
+	t.found = append(t.found, finding{span{from, to}, rule})
+	t.done = max(t.done, to)
+}
+
+// look decides whether a secret begins, or an assignment is, at text[i].
+func (t *scanner) look(i int) {
+	switch s := t.text[i:]; s[0] {
+	case '=':
+		t.assignment(i)
+	case ':':
+		if hasPrefix(s, "://") {
+			t.userinfo(i)
+		} else {
+			t.assignment(i)
+		}
+	case '-':
+		if i > 0 && t.text[i-1] == '-' {
+			return
+		}
+		if hasPrefix(s, "-----BEGIN ") {
+			t.privateKey(i)
+		} else {
+			t.flag(i)
+		}
+	case '$':
+		t.passwordHash(i)
+	case '{':
+		if hasPrefix(s, "{SHA}") || hasPrefix(s, "{SSHA") {
+			t.mask(i, i+run(s, isVisible), RulePasswordHash)
+		}
+	case '@':
+		t.dsn(i)
+	case '.':
+		t.bootstrapToken(i)
+	default:
+		t.word(i)
+	}
+}
+
+// word looks at the start of a word.
+func (t *scanner) word(i int) {
+	s := t.text[i:]
+	if n := tokenLength(s); n > 0 {
+		t.mask(i, i+n, RuleToken)
+		return
+	}
+	if s[0] == 'e' {
+		t.jwt(i)
+		return
+	}
+	switch s[0] {
+	case 'h', 'd', 'w', 'a':
+		for _, hook := range secretPaths {
+			if hasPrefix(s, hook.host) {
+				n := len(hook.host)
+				t.mask(i+n, i+n+run(s[n:], isURL), RuleURL)
+				return
+			}
+		}
+	}
+	switch s[0] | 0x20 {
+	case 'b', 't', 'd', 'n', 'a':
+		t.authorization(i)
+	}
+}
+
+// secretPaths are URLs that authorize by their path.
+var secretPaths = []struct{ host string }{
+	{"hooks.slack.com/services/"},
+	{"hooks.slack.com/workflows/"},
+	{"hooks.slack.com/triggers/"},
+	{"discord.com/api/webhooks/"},
+	{"discordapp.com/api/webhooks/"},
+	{"webhook.office.com/webhookb2/"},
+	{"api.telegram.org/bot"},
+}
+
+// vendorToken is a token that its issuer made recognizable.
+type vendorToken struct {
+	prefix string
+	least  int // characters after the prefix
+	is     func(byte) bool
+}
+
+// vendorTokens by their first letter. The prefixes are the issuers' own; where a length is fixed it is the least.
+var vendorTokens = func() (t [256][]vendorToken) {
+	hex := func(c byte) bool { return isDigit(c) || c-'a' < 6 }
+	base32 := func(c byte) bool { return isUpper(c) || c-'2' < 6 }
+	base62 := func(c byte) bool { return isAlphanumeric(c) }
+	word := func(c byte) bool { return isAlphanumeric(c) || c == '_' }
+	for _, v := range []vendorToken{
+		{"ghp_", 36, base62}, {"gho_", 36, base62}, {"ghu_", 36, base62}, {"ghs_", 36, base62}, {"ghr_", 36, base62},
+		{"github_pat_", 22, word},
+		{"glpat-", 20, isToken}, {"glrt-", 20, isToken}, {"gldt-", 20, isToken}, {"glcbt-", 20, isToken}, {"glft-", 20, isToken},
+		{"glptt-", 20, isToken}, {"glagent-", 20, isToken}, {"glsoat-", 20, isToken},
+		{"glsa_", 20, word}, {"glc_", 20, isBase64},
+		{"xoxa-", 10, isToken}, {"xoxb-", 10, isToken}, {"xoxe-", 10, isToken}, {"xoxo-", 10, isToken}, {"xoxp-", 10, isToken},
+		{"xoxr-", 10, isToken}, {"xoxs-", 10, isToken}, {"xoxe.", 10, isToken}, {"xapp-", 10, isToken},
+		{"sk-ant-", 20, isToken}, {"sk-proj-", 20, isToken}, {"sk-svcacct-", 20, isToken}, {"sk-", 20, base62},
+		{"sk_live_", 10, base62}, {"sk_test_", 10, base62}, {"rk_live_", 10, base62}, {"rk_test_", 10, base62},
+		{"hvs.", 20, isToken}, {"hvb.", 20, isToken}, {"hvr.", 20, isToken},
+		{"AIza", 35, isToken}, {"ya29.", 20, isToken}, {"SG.", 20, isTokenOrDot}, {"npm_", 36, base62}, {"pypi-", 50, isToken},
+		{"dop_v1_", 64, hex}, {"dor_v1_", 64, hex}, {"doo_v1_", 64, hex}, {"dp.pt.", 40, base62}, {"dapi", 32, hex},
+		{"shpat_", 32, base62}, {"shpss_", 32, base62}, {"shpca_", 32, base62}, {"shppa_", 32, base62},
+		{"sntrys_", 20, isBase64}, {"sntryu_", 20, isBase64}, {"hf_", 34, base62}, {"sha256~", 43, isToken},
+		{"AGE-SECRET-KEY-1", 20, base62}, {"lin_api_", 20, base62}, {"pul-", 40, hex}, {"LTAI", 12, base62},
+		{"AKIA", 16, base32}, {"ASIA", 16, base32}, {"ABIA", 16, base32}, {"ACCA", 16, base32}, {"A3T", 17, base32},
+	} {
+		t[v.prefix[0]] = append(t[v.prefix[0]], v)
+	}
+	return t
+}()
+
+// tokenLength returns the length of the vendor's token at the start of s, or 0.
+func tokenLength(s []byte) int {
+	for _, v := range vendorTokens[s[0]] {
+		if len(s) < 3 || s[1] != v.prefix[1] || s[2] != v.prefix[2] || !hasPrefix(s, v.prefix) {
+			continue
+		}
+		n := run(s[len(v.prefix):], v.is)
+		if n < v.least {
+			continue
+		}
+		n += len(v.prefix)
+		if s[0] == 'A' && v.least <= 17 && (n > 20 || n < len(s) && isAlphanumeric(s[n])) {
+			continue // the id of an AWS key has exactly 20 characters
+		}
+		return n
+	}
+	return 0
+}
+
+// jwt masks a JSON Web Token: three parts in base64, of which two are JSON objects.
+func (t *scanner) jwt(i int) {
+	if !hasPrefix(t.text[i:], "eyJ") || i > 0 && t.text[i-1] == '_' {
+		return
+	}
+	header := t.tokenEnd(i)
+	if header-i < 11 || !hasPrefix(t.text[header:], ".eyJ") {
+		return
+	}
+	payload := t.tokenEnd(header + 1)
+	if payload-header < 12 || payload >= len(t.text) || t.text[payload] != '.' {
+		return
+	}
+	signature := t.tokenEnd(payload + 1)
+	if signature-payload < 9 {
+		return
+	}
+	for signature < len(t.text) && t.text[signature] == '.' { // encrypted ones have five parts
+		end := t.tokenEnd(signature + 1)
+		if end == signature+1 {
+			break
+		}
+		signature = end
+	}
+	t.mask(i, signature, RuleToken)
+}
+
+// tokenEnd returns where the run of token characters at text[i] ends, and remembers it for what else begins in it.
+func (t *scanner) tokenEnd(i int) int {
+	if i < t.token.from || i >= t.token.to {
+		t.token = span{i, i + run(t.text[i:], isToken)}
+	}
+	if t.token.from == t.token.to {
+		return i
+	}
+	return t.token.to
+}
+
+// authorization masks the credentials after the name of an authentication scheme.
+func (t *scanner) authorization(i int) {
+	s := t.text[i:]
+	n := 0
+	for _, scheme := range authSchemes {
+		if startsFold(s, scheme) {
+			n = len(scheme)
+			break
+		}
+	}
+	if n == 0 || n >= len(s) || !isSpace(s[n]) {
+		return
+	}
+	for n < len(s) && isSpace(s[n]) {
+		n++
+	}
+	length := run(s[n:], isCredential)
+	if credentials := s[n : n+length]; length >= 8 && !isWord(bytes.TrimRight(credentials, "./-")) {
+		t.mask(i+n, i+n+length, RuleAuthorization)
+	}
+}
+
+// bootstrapToken masks a token of kubeadm: six characters, a dot, and sixteen.
+// https://kubernetes.io/docs/reference/access-authn-authz/bootstrap-tokens/
+func (t *scanner) bootstrapToken(dot int) {
+	s := t.text
+	if t.mode == asName || t.mode == asLabel || dot < 6 || dot+17 > len(s) {
+		return
+	}
+	from, to := dot-6, dot+17
+	if from > 0 && isTokenOrDot(s[from-1]) || to < len(s) && isTokenOrDot(s[to]) && (s[to] != '.' || to+1 < len(s) && isAlphanumeric(s[to+1])) {
+		return
+	}
+	digits := 0
+	for i := from; i < to; i++ {
+		if i != dot && !isLower(s[i]) && !isDigit(s[i]) {
+			return
+		}
+		if i > dot && isDigit(s[i]) {
+			digits++
+		}
+	}
+	if digits == 0 && from > 0 || isEventSuffix(s[dot+1:to]) {
+		return
+	}
+	t.mask(from, to, RuleToken)
+}
+
+// isEventSuffix reports whether this is the end of an Event's name: the time in nanoseconds, in hex.
+func isEventSuffix(s []byte) bool {
+	return s[0] == '1' && s[1] >= '5' && all(s, func(c byte) bool { return isDigit(c) || c-'a' < 6 })
+}
+
+// privateKey masks a private key in PEM, to its end or that of the text.
+func (t *scanner) privateKey(i int) {
+	s := t.text[i+len("-----BEGIN "):]
+	n := run(s, func(c byte) bool { return isUpper(c) || isDigit(c) || c == ' ' })
+	label := s[:n]
+	if !hasPrefix(s[n:], "-----") || !bytes.HasSuffix(label, []byte("PRIVATE KEY")) && !bytes.HasSuffix(label, []byte("PRIVATE KEY BLOCK")) {
+		return
+	}
+	end := len(t.text)
+	if at := bytes.Index(s[n:], []byte("-----END ")); at >= 0 {
+		at += n + len("-----END ")
+		at += run(s[at:], func(c byte) bool { return isUpper(c) || isDigit(c) || c == ' ' })
+		at += run(s[at:], func(c byte) bool { return c == '-' })
+		end = len(t.text) - len(s) + at
+	}
+	t.mask(i, end, RulePrivateKey)
+}
+
+// passwordHash masks hashes, which can be cracked.
+func (t *scanner) passwordHash(i int) {
+	s := t.text[i:]
+	for _, kind := range []string{"$apr1$", "$1$", "$2a$", "$2b$", "$2y$", "$5$", "$6$", "$y$", "$argon2i$", "$argon2id$", "$argon2d$"} {
+		if hasPrefix(s, kind) {
+			n := run(s, func(c byte) bool { return isCredential(c) || c == '$' || c == ',' })
+			if n > len(kind)+8 {
+				t.mask(i, i+n, RulePasswordHash)
+			}
+			return
+		}
+	}
+}
+
+// maxUserinfo bounds how far the "@" after a password may be that holds characters which should have been escaped.
+const maxUserinfo = 256
+
+// userinfo masks the password in a URL whose "://" is at text[i].
+func (t *scanner) userinfo(i int) {
+	if i == 0 || !isAlphanumeric(t.text[i-1]) {
+		return
+	}
+	s := t.text[i+3:]
+	n := run(s, func(c byte) bool { return isURL(c) && c != '/' && c != '?' && c != '#' })
+	at := bytes.LastIndexByte(s[:n], '@')
+	colon := bytes.IndexByte(s[:n], ':')
+	if at < 0 && colon >= 0 && !isPort(s[colon+1:n]) {
+		n = run(s[:min(len(s), maxUserinfo)], isURL)
+		at = bytes.LastIndexByte(s[:n], '@')
+	}
+	if at < 0 {
+		return
+	}
+	from := colon + 1
+	if colon < 0 || colon > at {
+		if at < 20 {
+			return
+		}
+		from = 0
+	}
+	password := s[from:at]
+	if len(password) == 0 || isVariable(password) || all(password, func(c byte) bool { return c == '*' || c == 'x' && len(password) < 8 }) {
+		return
+	}
+	t.mask(i+3+from, i+3+at, RuleURL)
+}
+
+// isPort reports whether this may follow the colon of a host.
+func isPort(s []byte) bool {
+	n := run(s, isDigit)
+	return n == len(s) || n > 0 && !isAlphanumeric(s[n])
+}
+
+// dsn masks the password in user:password@tcp(host), whose "@" is at text[i].
+func (t *scanner) dsn(i int) {
+	if s := t.text[i+1:]; !hasPrefix(s, "tcp(") && !hasPrefix(s, "unix(") {
+		return
+	}
+	start := max(t.done, i-maxUserinfo)
+	from := i
+	for from > start && isVisible(t.text[from-1]) && t.text[from-1] != '@' {
+		from--
+	}
+	colon := bytes.IndexByte(t.text[from:i], ':')
+	if colon < 0 {
+		return
+	}
+	if password := t.text[from+colon+1 : i]; !isVariable(password) {
+		t.mask(from+colon+1, i, RuleURL)
+	}
+}
+
+// hasPrefix reports whether s starts with this text.
+func hasPrefix(s []byte, prefix string) bool {
+	return len(s) >= len(prefix) && string(s[:len(prefix)]) == prefix
+}
+
+// run returns how many bytes at the start of s are of a kind.
+func run(s []byte, is func(byte) bool) int {
+	n := 0
+	for n < len(s) && is(s[n]) {
+		n++
+	}
+	return n
+}
+
+func isSpace(c byte) bool      { return c == ' ' || c == '\t' || c == '\n' || c == '\r' }
+func isToken(c byte) bool      { return alphanumeric[c] || c == '-' || c == '_' }
+func isTokenOrDot(c byte) bool { return tokenOrDot[c] }
+func isBase64(c byte) bool     { return isToken(c) || c == '+' || c == '/' || c == '=' }
+func isCredential(c byte) bool { return isBase64(c) || c == '.' || c == '~' }
+func isVisible(c byte) bool {
+	return c > ' ' && c != '"' && c != '\'' && c != '`' && c != '\\' && c != 0x7f
+}
+func isURL(c byte) bool { return isVisible(c) && c != '<' && c != '>' }
+
+// maxWord is the length of the longest plain word; what is longer is no prose.
+const maxWord = 16
+
+// isWord reports whether s is a plain word of prose: letters, of which only the first may be upper-case.
+func isWord(s []byte) bool {
+	if len(s) == 0 || len(s) > maxWord {
+		return false
+	}
+	if isUpper(s[0]) {
+		s = s[1:]
+	}
+	return all(s, isLower)
+}
+
+var tokenOrDot = func() (t [256]bool) {
+	for c := range t {
+		t[c] = isToken(byte(c)) || c == '.'
+	}
+	return t
+}()

@@ -1,0 +1,250 @@
+package k8swatchlistreceiver
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"strings"
+
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/extension/xextension/storage"
+	"go.uber.org/zap"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/redact"
+)
+
+// RedactionConfig says what is masked in objects beyond what is always masked, and what is not. Values of Secrets are
+// masked whatever it says. docs/redaction.md explains the policy.
+type RedactionConfig struct {
+	// ConfigMaps says what becomes of the values of ConfigMaps: fingerprint (each is replaced by its length and a
+	// fingerprint), scan (they stay, but for the secrets found in them) or keep. Default: fingerprint.
+	ConfigMaps string `mapstructure:"configmaps"`
+
+	// Environment says what becomes of the values of environment variables: redact (all are masked) or scan (those
+	// with a sensitive name, and the secrets found in the others). Default: redact.
+	Environment string `mapstructure:"environment"`
+
+	// FingerprintKey is the key of the fingerprints, at least 16 characters. Default: a random key that is kept in
+	// the storage extension, or as long as the process lives if none is configured.
+	FingerprintKey secretString `mapstructure:"fingerprint_key"`
+
+	// MaskKeys are more keys whose values are masked: their last words (licenseText), or a pattern with * for the
+	// whole key ("*_pin"). Upper and lower case are the same. Default: none.
+	MaskKeys []string `mapstructure:"mask_keys"`
+
+	// Keep lists what is not masked. Default: none.
+	Keep []RedactionKeepConfig `mapstructure:"keep"`
+
+	// prevent unkeyed literal initialization
+	_ struct{}
+}
+
+// RedactionKeepConfig names values of one resource that are not masked.
+type RedactionKeepConfig struct {
+	// Resource is the name of the resource, as in resources[].name. Values of Secrets cannot be kept. Required.
+	Resource string `mapstructure:"resource"`
+
+	// Namespaces and Names limit the objects, by patterns with *. Default: all.
+	Namespaces []string `mapstructure:"namespaces"`
+	Names      []string `mapstructure:"names"`
+
+	// Paths of the values, and of objects and lists with all that is in them: keys joined by dots, where * is any key
+	// or element (data.*, spec.containers.*.env.LOG_LEVEL). An element of a list may be named by its name. At least one.
+	Paths []string `mapstructure:"paths"`
+
+	// prevent unkeyed literal initialization
+	_ struct{}
+}
+
+// secretString does not show itself where the configuration is printed or marshaled.
+type secretString string
+
+// String returns the mask.
+func (secretString) String() string { return redact.Masked }
+
+// GoString returns the mask.
+func (secretString) GoString() string { return redact.Masked }
+
+// MarshalText returns the mask.
+func (secretString) MarshalText() ([]byte, error) { return []byte(redact.Masked), nil }
+
+// Values of redaction.configmaps and redaction.environment.
+const (
+	configMapsFingerprint = "fingerprint"
+	configMapsScan        = "scan"
+	configMapsKeep        = "keep"
+	environmentRedact     = "redact"
+	environmentScan       = "scan"
+)
+
+const minFingerprintKey = 16
+
+func defaultRedaction() RedactionConfig {
+	return RedactionConfig{ConfigMaps: configMapsFingerprint, Environment: environmentRedact}
+}
+
+// validate returns errors that begin with the key below redaction.
+func (c *RedactionConfig) validate() []error {
+	var errs []error
+	switch c.ConfigMaps {
+	case configMapsFingerprint, configMapsScan, configMapsKeep:
+	default:
+		errs = append(errs, fmt.Errorf("configmaps: %q is not one of fingerprint, scan, keep", c.ConfigMaps))
+	}
+	switch c.Environment {
+	case environmentRedact, environmentScan:
+	default:
+		errs = append(errs, fmt.Errorf("environment: %q is not one of redact, scan", c.Environment))
+	}
+	if n := len(c.FingerprintKey); n > 0 && n < minFingerprintKey {
+		errs = append(errs, fmt.Errorf("fingerprint_key: has %d characters, fewer than %d; leave it out for a random key", n, minFingerprintKey))
+	}
+	for i, key := range c.MaskKeys {
+		if strings.Trim(key, "*") == "" {
+			errs = append(errs, fmt.Errorf("mask_keys[%d]: %q names no key; write the last words of a key (licenseText) or a pattern (*_pin)", i, key))
+		}
+	}
+	for i := range c.Keep {
+		for _, err := range c.Keep[i].validate() {
+			errs = append(errs, fmt.Errorf("keep[%d].%w", i, err))
+		}
+	}
+	return errs
+}
+
+// validate returns errors that begin with the key inside the entry.
+func (c *RedactionKeepConfig) validate() []error {
+	var errs []error
+	if err := checkName(c.Resource); err != nil {
+		errs = append(errs, fmt.Errorf("resource: %w", err))
+	}
+	for _, resource := range c.resources() {
+		if resource == (schema.GroupResource{Resource: "secrets"}) {
+			errs = append(errs, errors.New("resource: values of Secrets are always masked; name another resource"))
+		}
+	}
+	for _, list := range []struct {
+		key      string
+		patterns []string
+	}{{"namespaces", c.Namespaces}, {"names", c.Names}} {
+		for i, pattern := range list.patterns {
+			if pattern == "" {
+				errs = append(errs, fmt.Errorf("%s[%d]: is empty; write a name, or a pattern with *", list.key, i))
+			}
+		}
+	}
+	if len(c.Paths) == 0 {
+		errs = append(errs, errors.New("paths: is missing; name the values to keep, as in paths: [data.*]"))
+	}
+	for i, path := range c.Paths {
+		switch first, _, _ := strings.Cut(path, "."); {
+		case path == "" || strings.HasPrefix(path, ".") || strings.HasSuffix(path, ".") || strings.Contains(path, ".."):
+			errs = append(errs, fmt.Errorf("paths[%d]: %q has an empty part; write keys joined by dots, as in data.*", i, path))
+		case first == "*":
+			errs = append(errs, fmt.Errorf("paths[%d]: %q would keep whole objects; begin with a key, as in spec.template", i, path))
+		}
+	}
+	return errs
+}
+
+// resources are the resources that the entry names: one, or several of a preset.
+func (c *RedactionKeepConfig) resources() []schema.GroupResource {
+	if checkName(c.Resource) != nil {
+		return nil
+	}
+	var all []schema.GroupResource
+	named := ResourceConfig{Name: c.Resource}
+	for _, spec := range named.specs(0) {
+		all = append(all, spec.GroupResource)
+	}
+	return all
+}
+
+// options are what the policy is told. They lack the key that is kept in the storage.
+func (c *RedactionConfig) options() redact.Options {
+	o := redact.Options{FingerprintKey: []byte(c.FingerprintKey), MaskKeys: c.MaskKeys}
+	switch c.ConfigMaps {
+	case configMapsScan:
+		o.ConfigMaps = redact.ConfigMapScan
+	case configMapsKeep:
+		o.ConfigMaps = redact.ConfigMapKeep
+	}
+	if c.Environment == environmentScan {
+		o.Environment = redact.EnvironmentScan
+	}
+	for i := range c.Keep {
+		k := &c.Keep[i]
+		for _, resource := range k.resources() {
+			o.Keep = append(o.Keep, redact.Keep{
+				Group: resource.Group, Resource: resource.Resource, Namespaces: k.Namespaces, Names: k.Names, Paths: k.Paths,
+			})
+		}
+	}
+	return o
+}
+
+// newRedaction makes the policy, and reports whether the fingerprints have a key that ends with the process.
+func (r *watchlistReceiver) newRedaction(ctx context.Context, host component.Host) (policy *redact.Policy, isPerProcess bool) {
+	o := r.cfg.Redaction.options()
+	if len(o.FingerprintKey) == 0 && r.cfg.Storage != nil {
+		key, err := r.storedFingerprintKey(ctx, host)
+		if err != nil {
+			r.set.Logger.Warn("fingerprints of masked values change when the collector restarts: cannot keep their key in the storage", zap.Error(err))
+		}
+		o.FingerprintKey = key
+	}
+	for i := range r.cfg.Redaction.Keep {
+		k := &r.cfg.Redaction.Keep[i]
+		r.set.Logger.Info("values are exempt from redaction", zap.String("resource", k.Resource),
+			zap.Strings("namespaces", k.Namespaces), zap.Strings("names", k.Names), zap.Strings("paths", k.Paths))
+	}
+	return redact.NewPolicy(o), len(o.FingerprintKey) == 0
+}
+
+// The client and the key under which the fingerprint key is stored.
+const (
+	redactionStorage    = "redaction"
+	storedKey           = "fingerprint_key"
+	fingerprintKeyBytes = 32
+)
+
+// storedFingerprintKey returns the key of this installation, and makes it on the first start.
+func (r *watchlistReceiver) storedFingerprintKey(ctx context.Context, host component.Host) (key []byte, err error) {
+	extension, ok := host.GetExtensions()[*r.cfg.Storage].(storage.Extension)
+	if !ok {
+		return nil, fmt.Errorf("%s is not a storage extension", r.cfg.Storage)
+	}
+	client, err := extension.GetClient(ctx, component.KindReceiver, r.set.ID, redactionStorage)
+	if err != nil {
+		return nil, fmt.Errorf("cannot open storage of the fingerprint key: %w", err)
+	}
+	defer func() { err = errors.Join(err, client.Close(ctx)) }()
+	key, err = client.Get(ctx, storedKey)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the fingerprint key: %w", err)
+	}
+	if len(key) >= minFingerprintKey {
+		return key, nil
+	}
+	key = make([]byte, fingerprintKeyBytes)
+	_, _ = rand.Read(key) // never fails
+	if err = client.Set(ctx, storedKey, key); err != nil {
+		return nil, fmt.Errorf("cannot store the fingerprint key: %w", err)
+	}
+	return key, nil
+}
+
+// redactionObserver counts what is masked in the objects of one resource.
+type redactionObserver struct{ *resourceTelemetry }
+
+func (o redactionObserver) Redacted(rule redact.Rule, values int) {
+	o.addManyWith(o.K8sWatchlistRedactions, int64(values), "rule", rule.String())
+}
+
+func (o redactionObserver) Kept(values int) {
+	o.K8sWatchlistKept.Add(context.Background(), int64(values), o.attributes)
+}
+
+func (o redactionObserver) Failed() { o.add(o.K8sWatchlistRedactionFailures) }
