@@ -142,7 +142,6 @@ type redelivery struct {
 	at    time.Time // zero: nothing is to be emitted again
 	last  time.Time // when the one before began
 	pause time.Duration
-	now   bool // the relist under way is one
 }
 
 func (r *Reader) scheduleRedelivery() {
@@ -169,7 +168,6 @@ func (f *follower) beginRedelivery() {
 	if !f.inventory.hasUnknown() {
 		return
 	}
-	d.now = true
 	f.schedule.relistObjects = true
 	f.schedule.relist = time.Now()
 	f.armRelist()

@@ -245,7 +245,7 @@ func (f *follower) emitRelisted(ctx context.Context, l *relist, key Key, obj red
 func (f *follower) finishRelist(ctx context.Context) error {
 	l := f.successor.relist
 	missed := &lostHistory{reason: "missed_by_watch", from: f.verified.version, since: f.verified.at}
-	if f.schedule.redelivery.now {
+	if f.onlyDropped(l) {
 		missed.reason = reasonDropped
 	}
 	next, err := f.settleRelist(ctx, l, missed)
@@ -284,7 +284,7 @@ func (f *follower) settleRelist(ctx context.Context, l *relist, missed *lostHist
 	if err := f.emitRelistEnd(ctx, l, missed); err != nil {
 		return nil, err
 	}
-	f.unverified, f.schedule.redelivery.now = false, false
+	f.unverified = false
 	f.Observer.RelistEnded("complete")
 	f.verified = verification{l.endVersion, f.Now()}
 	f.schedule.relistObjects, f.faults.failedRelists = false, 0
@@ -409,9 +409,8 @@ func (f *follower) settlePending(ctx context.Context, l *relist, missed *lostHis
 	for _, key := range l.pending.inOrder() {
 		pending := l.pending.objects[key]
 		known, isKnown := f.inventory.get(key)
-		gone, isGone := l.deleted[key]
 		switch {
-		case isGone && !gone.before(pending.version):
+		case l.deletedSince(key, pending.version):
 			continue
 		case isKnown && f.isUnchanged(key, pending.content(), pending.version, known):
 			if l.emitsSet && !pending.version.before(known) && pending.object != nil && pending.object.JSON != "" {
@@ -441,6 +440,34 @@ func (f *follower) settlePending(ctx context.Context, l *relist, missed *lostHis
 		f.inventory.markSeen(key)
 	}
 	return settled, nil
+}
+
+// deletedSince reports whether the live stream has delivered the deletion of that version of an object.
+func (l *relist) deletedSince(key Key, v version) bool {
+	gone, ok := l.deleted[key]
+	return ok && !gone.before(v)
+}
+
+// onlyDropped reports whether all differences are of objects whose records the consumer refused, so that the watch has
+// missed nothing.
+func (f *follower) onlyDropped(l *relist) bool {
+	dropped := func(key Key) bool {
+		_, isKnown := f.inventory.get(key)
+		return isKnown && !f.inventory.wasEmitted(key)
+	}
+	for key, pending := range l.pending.objects {
+		known, isKnown := f.inventory.get(key)
+		differs := !l.deletedSince(key, pending.version) && !(isKnown && f.isUnchanged(key, pending.content(), pending.version, known))
+		if differs && !dropped(key) {
+			return false
+		}
+	}
+	for _, key := range f.absentFrom(l) {
+		if !dropped(key) {
+			return false
+		}
+	}
+	return true
 }
 
 // relistTimedOut: the snapshot does not go on, or the live stream does not come as far.

@@ -293,9 +293,13 @@ func (r *run) restartEdited(f Fault) {
 // restoreEtcd sets etcd back to what it was at the begin of the fault, as an operator does who follows its documentation.
 func (r *run) restoreEtcd(f Fault) {
 	t := r.t
+	// What is to be undone has to be delivered first, which it is not where the collector reads nothing at the moment.
+	const within = 10 * time.Second
 	saved := filepath.Join(t.TempDir(), "etcd.db")
+	r.sink.AwaitStored(t.Context(), within)
 	etcdrestore.Save(t, r.cluster, saved)
 	r.hold(f)
+	r.sink.AwaitStored(t.Context(), within)
 	r.killAPIServer()
 	last := r.etcd.Revision(t)
 	for _, truth := range r.allTruths() {

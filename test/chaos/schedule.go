@@ -114,7 +114,7 @@ var weights = []weighted{
 	{APIServerStopped, 2, 0, 1},
 	{HistoryLost, 4, 1, 4},
 	{HistoryLostDown, 4, 0, 2},
-	{EtcdRestored, 4, 1, 10},
+	{EtcdRestored, 4, 2, 10},
 	{VersionMoved, 4, 2, 15},
 	{SinkKilled, 5, 0, 5},
 	{SinkKilledUnanswered, 5, 0, 4},
