@@ -25,16 +25,19 @@ export GOWORK  := off
 RACE := $(if $(filter 1,$(shell $(GO) env CGO_ENABLED)),-race)
 
 # What the collector is made of: the root module without its tests.
-SOURCES := $(shell find . \( -path ./.git -o -path ./bin -o -path ./tools -o -path ./test -o -path ./bench \) -prune \
+SOURCES := $(shell find . \( -path ./.git -o -path ./bin -o -path ./tools -o -path ./test -o -path ./bench -o -path ./internal/testkit \) -prune \
 	-o -name '*.go' ! -name '*_test.go' -print)
 BENCH_SOURCES := $(shell find bench -name '*.go' ! -name '*_test.go') bench/go.mod bench/go.sum
 RUN_SOURCES := $(shell find tools/controlplane -name '*.go' ! -name '*_test.go')
 
-# Modules with packages of their own. tools and tools/kubernetes only pin what others wrote.
-MODULES := . $(filter-out tools tools/kubernetes,$(patsubst %/go.mod,%,$(wildcard */go.mod tools/*/go.mod)))
+# Modules with packages of their own, and modules that only pin what others wrote.
+PINS    := tools tools/kubernetes tools/linters
+MODULES := . $(filter-out $(PINS),$(patsubst %/go.mod,%,$(wildcard */go.mod internal/*/go.mod tools/*/go.mod)))
 
-# Prints the folder of the control plane's binaries, building them before if need be.
-CONTROL_PLANE := tools/control-plane.sh $(K8S_VERSION) bin/k8s/$(K8S_VERSION)
+SCRIPTS := .ci/run $(wildcard tools/*.sh)
+
+# Prints the folder of the control plane's binaries, downloading or building them before if need be.
+GET_CONTROL_PLANE := tools/control-plane.sh $(K8S_VERSION) bin/k8s/$(K8S_VERSION)
 
 .PHONY: help
 help: ## Show this help
@@ -43,9 +46,11 @@ help: ## Show this help
 	@echo "  KUBECONFIG=FILE make run               watch your own cluster"
 	@echo "  make run RUN_FLAGS='-duration 1m'      end by itself"
 	@echo "  KUBEBUILDER_ASSETS=FOLDER make test    with your own etcd and kube-apiserver"
+	@echo "  CONTROL_PLANE=build make run           build etcd and kube-apiserver, never download them"
 	@echo "  make chaos CHAOS_SEED=7 CHAOS_SEEDS=1  one seed of the chaos run again"
 	@echo "  make redact < object.yaml              see what would leave of your own objects"
-	@echo "  make bench BENCH_FLAGS=-quick          small and short; -help tells of more flags"
+	@echo "  make chaos CHAOS_FAULTS='disk full'    only some kinds of faults, with commas between them"
+	@echo "  make bench BENCH_FLAGS=-quick          small and short; -help lists more flags"
 
 .PHONY: build
 build: $(COLLECTOR) ## Build the collector, bin/otelcol-watchlist, with ocb
@@ -64,16 +69,16 @@ redact: bin/tools/redact ## Print what would leave of the objects on standard in
 	@bin/tools/redact $(REDACT_FLAGS)
 
 .PHONY: control-plane
-control-plane: ## Build etcd, kube-apiserver and kubectl; the last line printed is their folder
-	@$(CONTROL_PLANE)
+control-plane: ## Download etcd and kube-apiserver, or build them; the last line printed is their folder
+	@$(GET_CONTROL_PLANE)
 
 .PHONY: run
 run: $(COLLECTOR) bin/tools/run ## Run the collector on the cluster of $KUBECONFIG, or on a control plane with a sample workload
-	@folder=; [ -n "$$KUBECONFIG" ] || folder=$$($(CONTROL_PLANE)) || exit; \
+	@folder=; [ -n "$$KUBECONFIG" ] || folder=$$($(GET_CONTROL_PLANE)) || exit; \
 	exec bin/tools/run -collector $(COLLECTOR) -config $(RUN_CONFIG) -binaries "$$folder" $(RUN_FLAGS)
 
 .PHONY: test
-test: test-unit test-cost test-fuzz test-bench test-controlplane test-e2e test-chaos ## Run all tests
+test: test-unit test-cost test-fuzz test-bench test-scripts test-ocb test-controlplane test-e2e test-chaos ## Run all tests
 	@echo "all tests passed"
 
 .PHONY: test-unit
@@ -97,36 +102,45 @@ test-fuzz: ## Run each fuzzer for FUZZ_TIME
 test-bench: ## Run the tests of what measures: everybody reads everything from the replay server
 	@cd bench && ../tools/progress.sh "bench tests" $(GO) test $(RACE) -timeout 10m ./...
 
+.PHONY: test-scripts
+test-scripts: ## Run the tests of the scripts: which control plane binaries are used, release notes
+	@cd tools/checks && ../progress.sh "script tests" $(GO) test -count 1 -timeout 10m ./controlplane/ ./release/
+
+.PHONY: test-ocb
+test-ocb: bin/tools/builder ## Build a Collector from this checkout in another folder, as README.md says
+	@cd tools/checks && OCB_BINARY=$(CURDIR)/bin/tools/builder \
+	../progress.sh "ocb test" $(GO) test -count 1 -timeout 20m -v ./ocb/
+
 .PHONY: test-controlplane
 test-controlplane: ## Run the tests of the control plane, against its real binaries
-	@folder=$$($(CONTROL_PLANE)) || exit; cd tools/controlplane && \
+	@folder=$$($(GET_CONTROL_PLANE)) || exit; cd tools/controlplane && \
 	KUBEBUILDER_ASSETS=$$folder ../progress.sh "control plane tests" $(GO) test $(RACE) -timeout 20m ./...
 
 .PHONY: test-e2e
 test-e2e: $(COLLECTOR) ## Run the end-to-end tests, against a real control plane and the real collector
-	@folder=$$($(CONTROL_PLANE)) || exit; cd test && \
+	@folder=$$($(GET_CONTROL_PLANE)) || exit; cd test && \
 	KUBEBUILDER_ASSETS=$$folder OTELCOL_BINARY=$(CURDIR)/$(COLLECTOR) \
 	../tools/progress.sh "end-to-end tests" $(GO) test $(RACE) -v -timeout 30m ./e2e/... ./harness/...
 
-# A seed whose first 100 seconds have something of everything.
-test-chaos: CHAOS_SEED = 10
+# Every run of 90 seconds and more has every kind of fault at least once.
+test-chaos: CHAOS_SEED = 11
 .PHONY: test-chaos
 test-chaos: $(COLLECTOR) ## Run the chaos run of one seed in about three minutes
-	@folder=$$($(CONTROL_PLANE)) || exit; cd test && \
+	@folder=$$($(GET_CONTROL_PLANE)) || exit; cd test && \
 	KUBEBUILDER_ASSETS=$$folder OTELCOL_BINARY=$(CURDIR)/$(COLLECTOR) \
 	CHAOS_SEED=$(CHAOS_SEED) CHAOS_SEEDS=1 CHAOS_DURATION=100s \
 	../tools/progress.sh "a short chaos run" $(GO) test $(RACE) -v -count 1 -timeout 20m ./chaos/...
 
 .PHONY: chaos
 chaos: $(COLLECTOR) ## Break everything for CHAOS_DURATION with each of CHAOS_SEEDS seeds from CHAOS_SEED on, and prove the promises
-	@folder=$$($(CONTROL_PLANE)) || exit; cd test && \
+	@folder=$$($(GET_CONTROL_PLANE)) || exit; cd test && \
 	KUBEBUILDER_ASSETS=$$folder OTELCOL_BINARY=$(CURDIR)/$(COLLECTOR) \
 	CHAOS_SEED=$(CHAOS_SEED) CHAOS_SEEDS=$(CHAOS_SEEDS) CHAOS_DURATION=$(CHAOS_DURATION) \
 	$(GO) test -v -count 1 -timeout 24h -run TestChaos ./chaos
 
 .PHONY: measure-memory
 measure-memory: $(COLLECTOR) ## Measure what the collector takes to read 20,000 pods of 8 KB, three times
-	@folder=$$($(CONTROL_PLANE)) || exit; cd test && \
+	@folder=$$($(GET_CONTROL_PLANE)) || exit; cd test && \
 	KUBEBUILDER_ASSETS=$$folder OTELCOL_BINARY=$(CURDIR)/$(COLLECTOR) MEASURE_MEMORY=1 \
 	../tools/progress.sh "measuring memory" $(GO) test -v -count 1 -timeout 30m -run MeasureMemory ./e2e
 
@@ -142,24 +156,34 @@ bin/bench/bench: $(BENCH_SOURCES) $(SOURCES)
 
 .PHONY: bench
 bench: $(COLLECTOR) bin/otelcol-peer bin/bench/bench ## Measure the receiver beside its peers, and write docs/performance-figures.md and docs/img
-	@folder=$$($(CONTROL_PLANE)) || exit; bin/bench/bench -control-plane "$$folder" -docs docs $(BENCH_FLAGS)
+	@folder=$$($(GET_CONTROL_PLANE)) || exit; bin/bench/bench -control-plane "$$folder" -docs docs $(BENCH_FLAGS)
 
 .PHONY: lint
-lint: bin/tools/staticcheck bin/tools/mdatagen ## Check the format, vet, staticcheck, and that generated files are fresh
+lint: $(addprefix bin/tools/,golangci-lint misspell shfmt actionlint mdatagen) ## Check Go code, scripts, workflows, spelling, and that generated files are fresh
 	@echo "gofmt ..."
 	@unformatted=$$(gofmt -l $$(find . \( -path ./.git -o -path ./bin \) -prune -o -name '*.go' -print)) || exit; \
 	[ -z "$$unformatted" ] || { echo "not formatted: $$unformatted"; exit 1; }
 	@failed=; for module in $(MODULES); do \
-		(cd $$module && "$(CURDIR)/$(PROGRESS)" "vet $$module" $(GO) vet ./...) || failed=1; \
-		(cd $$module && "$(CURDIR)/$(PROGRESS)" "staticcheck $$module" "$(CURDIR)/bin/tools/staticcheck" ./...) || failed=1; \
+		(cd $$module && "$(CURDIR)/$(PROGRESS)" "golangci-lint $$module" "$(CURDIR)/bin/tools/golangci-lint" run ./...) || failed=1; \
 	done; [ -z "$$failed" ]
+	@echo "scripts ..."
+	@for script in $(wildcard tools/*.sh); do sh -n $$script || exit; done
+	@bin/tools/shfmt -d $(SCRIPTS)
+	@if command -v shellcheck >/dev/null; then shellcheck $(SCRIPTS); fi
+	@echo "workflows ..."
+	@bin/tools/actionlint .github/workflows/*.yaml
+	@for module in $(PINS) $(MODULES:.=); do \
+		grep -q "\"/$$module\"" .github/dependabot.yml || { echo ".github/dependabot.yml does not name the module in /$$module"; exit 1; }; \
+	done
+	@echo "spelling ..."
+	@bin/tools/misspell -error Makefile $(SCRIPTS) $$(find . \( -path ./.git -o -path ./bin \) -prune -o \( -name '*.md' -o -name '*.yaml' -o -name '*.txtar' \) -print)
 	@echo "generated files ..."
 	@tools/generate.sh bin/tools/mdatagen check
 	@echo "lint passed"
 
 .PHONY: tidy-check
 tidy-check: ## Check that every go.mod and go.sum is tidy
-	@for module in tools tools/kubernetes $(MODULES); do \
+	@for module in $(PINS) $(MODULES); do \
 		echo "go mod tidy in $$module ..."; (cd $$module && $(GO) mod tidy -diff) || exit; \
 	done
 
@@ -171,13 +195,20 @@ generate: bin/tools/mdatagen ## Generate the code and documentation that come fr
 clean: ## Remove everything that was built
 	@rm -rf bin
 
-# The tools are pinned by tools/go.mod and built by package path.
-bin/tools/builder:     TOOL := go.opentelemetry.io/collector/cmd/builder
-bin/tools/mdatagen:    TOOL := go.opentelemetry.io/collector/cmd/mdatagen
-bin/tools/staticcheck: TOOL := honnef.co/go/tools/cmd/staticcheck
+# The tools are pinned by tools/go.mod and tools/linters/go.mod, and built by package path.
+bin/tools/actionlint:    TOOL := github.com/rhysd/actionlint/cmd/actionlint
+bin/tools/builder:       TOOL := go.opentelemetry.io/collector/cmd/builder
+bin/tools/mdatagen:      TOOL := go.opentelemetry.io/collector/cmd/mdatagen
+bin/tools/golangci-lint: TOOL := github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+bin/tools/misspell:      TOOL := github.com/golangci/misspell/cmd/misspell
+bin/tools/shfmt:         TOOL := mvdan.cc/sh/v3/cmd/shfmt
 
-bin/tools/builder bin/tools/mdatagen bin/tools/staticcheck: tools/go.mod tools/go.sum
+bin/tools/actionlint bin/tools/builder bin/tools/mdatagen: tools/go.mod tools/go.sum
 	@cd tools && ./progress.sh -q "building $(notdir $@)" $(GO) build -v -o ../$@ $(TOOL)
+	@touch $@
+
+bin/tools/golangci-lint bin/tools/misspell bin/tools/shfmt: tools/linters/go.mod tools/linters/go.sum
+	@cd tools/linters && ../progress.sh -q "building $(notdir $@)" $(GO) build -v -o ../../$@ $(TOOL)
 	@touch $@
 
 bin/tools/run: $(RUN_SOURCES) tools/controlplane/go.mod tools/controlplane/go.sum

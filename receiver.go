@@ -41,6 +41,7 @@ type watchlistReceiver struct {
 	delivery  *delivery.Delivery[watchlist.Change]
 	health    *health
 	crowd     *watchlist.Crowd
+	readers   readers
 	session   *session
 }
 
@@ -55,7 +56,7 @@ func newReceiver(cfg *Config, set receiver.Settings, next consumer.Logs) (receiv
 	if err != nil {
 		return nil, err
 	}
-	t, err := newTelemetry(builder)
+	t, err := newTelemetry(builder, set.ID)
 	if err != nil {
 		return nil, err
 	}
@@ -91,13 +92,7 @@ func (r *watchlistReceiver) Start(ctx context.Context, host component.Host) erro
 	if r.keeper, err = r.newKeeper(host); err != nil {
 		return err
 	}
-	r.delivery = delivery.New(delivery.Config{
-		MaxBytes:        r.cfg.Queue.MaxBytes,
-		BatchMaxRecords: r.cfg.Batch.MaxRecords,
-		BatchMaxBytes:   r.cfg.Batch.MaxBytes,
-		BatchTimeout:    r.cfg.Batch.Timeout,
-		DrainTimeout:    r.cfg.Queue.DrainTimeout,
-	}, changeBytes, r.records.Build, r.next, r.beforeDeliver(), r.accepted(), r.telemetry.deliveryObserver(), r.set.Logger)
+	r.delivery = delivery.New(r.deliveryOptions())
 	r.delivery.Start()
 
 	r.session = r.startSession()
@@ -149,21 +144,42 @@ func (r *watchlistReceiver) newKeeper(host component.Host) (*checkpoint.Keeper, 
 	return keeper, nil
 }
 
-// beforeDeliver is called with what the next consumer is about to be given.
-func (r *watchlistReceiver) beforeDeliver() func(context.Context, []watchlist.Change) {
-	if r.keeper == nil {
-		return nil
+func (r *watchlistReceiver) deliveryOptions() delivery.Options[watchlist.Change] {
+	o := delivery.Options[watchlist.Change]{
+		MaxBytes:        r.cfg.Queue.MaxBytes,
+		BatchMaxRecords: r.cfg.Batch.MaxRecords,
+		BatchMaxBytes:   r.cfg.Batch.MaxBytes,
+		BatchTimeout:    r.cfg.Batch.Timeout,
+		DrainTimeout:    r.cfg.Queue.DrainTimeout,
+		Size:            changeBytes,
+		IsRecord:        func(c watchlist.Change) bool { return c.IsRecord() },
+		Describe:        record.Describe,
+		Build:           r.records.Build,
+		Next:            r.next,
+		Dropped:         r.dropped,
+		AcceptedAgain:   r.acceptedAgain,
+		Retried:         r.telemetry.retried,
+		QueueBytes:      r.telemetry.queueChanged,
+		Report:          func(err error) { r.health.report("pipeline", err) },
+		Logger:          r.set.Logger,
 	}
-	return r.keeper.BeforeDeliver
+	if r.keeper != nil {
+		o.BeforeDeliver, o.Accepted = r.keeper.BeforeDeliver, r.keeper.Accepted
+	}
+	return o
 }
 
-// accepted is called with what the next consumer has accepted.
-func (r *watchlistReceiver) accepted() func([]watchlist.Change) {
-	if r.keeper == nil {
-		return nil
+// dropped is called with records that the next consumer refused permanently.
+func (r *watchlistReceiver) dropped(changes []watchlist.Change, err error) {
+	r.telemetry.dropped(changes, err)
+	if r.keeper != nil {
+		r.keeper.Dropped(changes)
 	}
-	return r.keeper.Accepted
+	r.readers.dropped(changes)
 }
+
+// acceptedAgain is called when the next consumer has accepted a record after one was dropped.
+func (r *watchlistReceiver) acceptedAgain() { r.readers.acceptedAgain() }
 
 // changeOverheadBytes is about what a queued change weighs besides its object.
 const changeOverheadBytes = 512

@@ -175,11 +175,12 @@ func TestReceiverFromServerToConsumer(t *testing.T) {
 	server.events <- fmt.Sprintf(`{"type":"DELETED","object":%s}`, pod("a", 8))
 
 	require.Eventually(t, func() bool { return len(recordsOf(sink)) == 3 }, 10*time.Second, 5*time.Millisecond)
-	pods := attribute.NewSet(attribute.String("group", ""), attribute.String("resource", "pods"))
+	id := attribute.String("receiver", set.ID.String())
+	pods := attribute.NewSet(id, attribute.String("group", ""), attribute.String("resource", "pods"))
 	metadatatest.AssertEqualK8sWatchlistInventoryObjects(t, tel,
 		[]metricdata.DataPoint[int64]{{Value: 1, Attributes: pods}}, metricdatatest.IgnoreTimestamp())
 	metadatatest.AssertEqualK8sWatchlistQueueBytes(t, tel,
-		[]metricdata.DataPoint[int64]{{Value: 0}}, metricdatatest.IgnoreTimestamp())
+		[]metricdata.DataPoint[int64]{{Value: 0, Attributes: attribute.NewSet(id)}}, metricdatatest.IgnoreTimestamp())
 	require.NoError(t, r.Shutdown(t.Context()))
 	assert.Empty(t, fold.Fold(recordsOf(sink)).Differences(fold.State{"uid-of-b": "6"}))
 	uid, _ := sink.AllLogs()[0].ResourceLogs().At(0).Resource().Attributes().Get("k8s.cluster.uid")
@@ -306,6 +307,29 @@ func TestReadingDoesNotWaitForTheClusterUID(t *testing.T) {
 	}
 	f("a page", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "<html>log in</html>") })
 	f("no UID", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "{}") })
+}
+
+// A server that refuses the UID gives it no sooner if reading waits.
+func TestRefusedClusterUIDDelaysNothing(t *testing.T) {
+	for _, code := range []int{http.StatusForbidden, http.StatusNotFound} {
+		t.Run(fmt.Sprint(code), func(t *testing.T) {
+			t.Parallel()
+			server := newPodServer(t)
+			server.clusterUID = func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Content-Type", "application/json")
+				w.WriteHeader(code)
+				fmt.Fprintf(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","code":%d}`, code)
+			}
+			sink := new(consumertest.LogsSink)
+			r, err := NewFactory().CreateLogs(t.Context(), receivertest.NewNopSettings(metadata.Type), podsConfig(server.URL), sink)
+			require.NoError(t, err)
+			began := time.Now()
+			require.NoError(t, r.Start(t.Context(), componenttest.NewNopHost()))
+			require.Eventually(t, func() bool { return len(recordsOf(sink)) == 2 }, 10*time.Second, 5*time.Millisecond)
+			assert.Less(t, time.Since(began), clusterUIDWait)
+			require.NoError(t, r.Shutdown(t.Context()))
+		})
+	}
 }
 
 // Records carry the UID from when it is known on.

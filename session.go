@@ -9,8 +9,13 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/catalog"
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/scope"
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/watchlist"
 )
+
+// quietInterval is how often a quiet stream is compared where no bookmarks come. It is well below the five minutes after
+// which a kube-apiserver compacts the history by default.
+const quietInterval = 2 * time.Minute
 
 // session is a time of reading: a catalog and its readers under one context. Delivery and keeper outlive it, so that
 // reading can pause and go on.
@@ -30,11 +35,11 @@ func (r *watchlistReceiver) startSession() *session {
 	ctx, cancel := context.WithCancel(context.Background())
 	s := &session{cancel: cancel}
 	s.running.Go(func() { r.crowd.Run(ctx) })
-	known := make(chan struct{})
-	s.running.Go(func() { r.learnClusterUID(ctx, known) })
+	answered := make(chan struct{})
+	s.running.Go(func() { r.learnClusterUID(ctx, answered) })
 	s.running.Go(func() {
 		select {
-		case <-known:
+		case <-answered:
 		case <-time.After(clusterUIDWait):
 		case <-ctx.Done():
 		}
@@ -63,6 +68,7 @@ func (r *watchlistReceiver) newReader(t catalog.Target) catalog.Reader {
 		Now:            time.Now,
 		RelistInterval: r.cfg.Relist.Interval,
 		RotateInterval: r.cfg.Relist.RotateInterval,
+		QuietInterval:  quietInterval,
 		EmitSnapshots:  r.cfg.Relist.Emit == emitSnapshot,
 		SkipInitial:    r.cfg.InitialState == initialSkip,
 		Observer: readerObserver{
@@ -76,7 +82,49 @@ func (r *watchlistReceiver) newReader(t catalog.Target) catalog.Reader {
 	if r.keeper != nil {
 		o.Restore = r.keeper.Restore
 	}
-	return watchlist.NewReader(o)
+	reader := watchlist.NewReader(o)
+	r.readers.add(reader)
+	return reader
+}
+
+// readers are those of the session, by what they read, for what the delivery reports about their records.
+type readers struct {
+	mu  sync.Mutex
+	all map[scope.Scope]*watchlist.Reader
+}
+
+func (r *readers) add(reader *watchlist.Reader) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.all == nil {
+		r.all = make(map[scope.Scope]*watchlist.Reader)
+	}
+	r.all[reader.Scope] = reader
+}
+
+// dropped passes dropped records to the readers that they came from.
+func (r *readers) dropped(changes []watchlist.Change) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for len(changes) > 0 {
+		of := *changes[0].Scope
+		n := 1
+		for n < len(changes) && *changes[n].Scope == of {
+			n++
+		}
+		if reader := r.all[of]; reader != nil {
+			reader.Dropped(changes[:n])
+		}
+		changes = changes[n:]
+	}
+}
+
+func (r *readers) acceptedAgain() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, reader := range r.all {
+		reader.AcceptedAgain()
+	}
 }
 
 const (
@@ -88,8 +136,10 @@ const (
 	clusterUIDInterval = 5 * time.Minute
 )
 
-// learnClusterUID asks for the UID of the cluster until the server gives it, and then closes known.
-func (r *watchlistReceiver) learnClusterUID(ctx context.Context, known chan<- struct{}) {
+// learnClusterUID asks for the UID of the cluster until the server gives it. It closes answered once that is so, or once
+// the server has refused it: then there is nothing to wait for.
+func (r *watchlistReceiver) learnClusterUID(ctx context.Context, answered chan<- struct{}) {
+	answer := sync.OnceFunc(func() { close(answered) })
 	retry := watchlist.NewBackoff(800*time.Millisecond, 30*time.Second)
 	reported := ""
 	for {
@@ -99,12 +149,13 @@ func (r *watchlistReceiver) learnClusterUID(ctx context.Context, known chan<- st
 		}
 		if err == nil {
 			r.records.SetClusterUID(uid)
-			close(known)
+			answer()
 			return
 		}
 		pause := retry.NextBackOff()
 		message := "cannot ask for the UID of the cluster, records carry no k8s.cluster.uid until it is known"
 		if apierrors.IsForbidden(err) || apierrors.IsNotFound(err) {
+			answer()
 			pause = clusterUIDInterval
 			message = "records carry no k8s.cluster.uid: grant get on the namespace kube-system to have it"
 		}

@@ -5,26 +5,37 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/k8swatchlist/k8swatchlistreceiver/internal/delivery"
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/metadata"
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/watchlist"
 )
 
 // telemetry turns what the packages report into the receiver's own metrics.
+//
+// Every measurement has the receiver's ID. Receivers of one Collector share its meter provider, where the measurements
+// of a gauge that have the same attributes overwrite one another.
 type telemetry struct {
 	builder    *metadata.TelemetryBuilder
+	receiver   attribute.KeyValue
+	attributes metric.MeasurementOption // of what belongs to no resource
 	queueBytes atomic.Int64
 
 	mu        sync.Mutex
 	resources map[schema.GroupResource]*resourceTelemetry
 }
 
-func newTelemetry(builder *metadata.TelemetryBuilder) (*telemetry, error) {
-	t := &telemetry{builder: builder, resources: make(map[schema.GroupResource]*resourceTelemetry)}
+func newTelemetry(builder *metadata.TelemetryBuilder, id component.ID) (*telemetry, error) {
+	receiver := attribute.String("receiver", id.String())
+	t := &telemetry{
+		builder:    builder,
+		receiver:   receiver,
+		attributes: metric.WithAttributeSet(attribute.NewSet(receiver)),
+		resources:  make(map[schema.GroupResource]*resourceTelemetry),
+	}
 	if err := builder.RegisterK8sWatchlistQueueBytesCallback(t.observeQueue); err != nil {
 		return nil, err
 	}
@@ -32,7 +43,7 @@ func newTelemetry(builder *metadata.TelemetryBuilder) (*telemetry, error) {
 }
 
 func (t *telemetry) observeQueue(_ context.Context, o metric.Int64Observer) error {
-	o.Observe(t.queueBytes.Load())
+	o.Observe(t.queueBytes.Load(), t.attributes)
 	return nil
 }
 
@@ -59,7 +70,7 @@ func (t *telemetry) of(resource schema.GroupResource) *resourceTelemetry {
 	defer t.mu.Unlock()
 	found, ok := t.resources[resource]
 	if !ok {
-		set := attribute.NewSet(attribute.String("group", resource.Group), attribute.String("resource", resource.Resource))
+		set := attribute.NewSet(t.receiver, attribute.String("group", resource.Group), attribute.String("resource", resource.Resource))
 		found = &resourceTelemetry{TelemetryBuilder: t.builder, set: set, attributes: metric.WithAttributeSet(set)}
 		t.resources[resource] = found
 	}
@@ -93,6 +104,7 @@ func (o readerObserver) StreamEnded(reason string) {
 }
 func (o readerObserver) DuplicateDropped()         { o.add(o.K8sWatchlistDuplicatesDropped) }
 func (o readerObserver) FrameUndecodable()         { o.add(o.K8sWatchlistUndecodableFrames) }
+func (o readerObserver) FrameOfAnotherKind()       { o.add(o.K8sWatchlistFramesOfAnotherKind) }
 func (o readerObserver) Recovered()                { o.add(o.K8sWatchlistRecovered) }
 func (o readerObserver) GapRecorded(reason string) { o.addWith(o.K8sWatchlistGaps, "reason", reason) }
 func (o readerObserver) RelistEnded(outcome string) {
@@ -101,17 +113,19 @@ func (o readerObserver) RelistEnded(outcome string) {
 func (o readerObserver) Paused()                    { o.add(o.K8sWatchlistPaused) }
 func (o readerObserver) InventoryChanged(delta int) { o.objects.Add(int64(delta)) }
 func (o readerObserver) StateChanged(s watchlist.State) {
+	o.addWith(o.K8sWatchlistReaderStates, "condition", s.Condition.String())
 	o.health.report(o.name, s.Err)
 }
 
-func (t *telemetry) deliveryObserver() delivery.Observer {
-	return delivery.Observer{
-		Dropped: func(records int, _ error) {
-			t.builder.K8sWatchlistRecordsDropped.Add(context.Background(), int64(records))
-		},
-		Retried: func(error) {
-			t.builder.K8sWatchlistConsumerRetries.Add(context.Background(), 1)
-		},
-		QueueBytes: func(delta int) { t.queueBytes.Add(int64(delta)) },
+// dropped counts records that the next consumer refused permanently.
+func (t *telemetry) dropped(changes []watchlist.Change, _ error) {
+	for i := range changes {
+		t.of(changes[i].Scope.GroupResource).addWith(t.builder.K8sWatchlistRecordsDropped, "reason", "permanent")
 	}
 }
+
+func (t *telemetry) retried() {
+	t.builder.K8sWatchlistConsumerRetries.Add(context.Background(), 1, t.attributes)
+}
+
+func (t *telemetry) queueChanged(delta int) { t.queueBytes.Add(int64(delta)) }

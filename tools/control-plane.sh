@@ -1,9 +1,15 @@
 #!/bin/sh
-# Builds etcd, kube-apiserver and kubectl from their released modules, and prints the folder that
-# holds them as the last line of stdout. Does nothing when the folder is up to date, and nothing at
-# all when KUBEBUILDER_ASSETS names a folder of binaries that the user has already.
+# Prints the folder of etcd and kube-apiserver as the last line of stdout, and gets the two first if need be: ready-made
+# by setup-envtest if its index can be read, otherwise built from their released modules.
 #
 #	control-plane.sh VERSION FOLDER        for example v1.37.2 bin/k8s/v1.37.2
+#
+# Environment:
+#	KUBEBUILDER_ASSETS            a folder of binaries to use as they are; comes before everything else
+#	CONTROL_PLANE                 build: never use ready-made ones. Not set: use them where they can be had
+#	ENVTEST_INDEX                 URL of the index of ready-made binaries; not set: the one of Kubernetes' controller-tools
+#	ENVTEST_TIMEOUT               seconds that the index may take to answer
+#	ENVTEST_DOWNLOAD_TIMEOUT      seconds that the download may take
 set -eu
 
 version=$1
@@ -21,28 +27,93 @@ if [ -n "${KUBEBUILDER_ASSETS:-}" ]; then
 	exit
 fi
 
+case ${CONTROL_PLANE:-} in
+build | "") ;;
+*)
+	echo "cannot use CONTROL_PLANE=$CONTROL_PLANE: set it to build, or unset it" >&2
+	exit 1
+	;;
+esac
+
+# What the binaries in the folder are, as its stamp says. For those that were built that is all that they are made
+# from; it says whether they are up to date faster than "go build" could.
+ready="ready-made $version $(uname -sm)"
+built="built $version $(uname -sm) $(cat "$0" "$tools/kubernetes/go.mod" "$tools/kubernetes/go.sum" \
+	"$tools/etcd/go.mod" "$tools/etcd/go.sum" "$tools/etcd/main.go" | cksum)"
+
+mkdir -p "$folder"
+folder=$(cd "$folder" && pwd)
+stamp=$(cat "$folder/.stamp" 2>/dev/null) || stamp=
+if [ -x "$folder/etcd" ] && [ -x "$folder/kube-apiserver" ]; then
+	if [ "$stamp" = "$built" ] || { [ "$stamp" = "$ready" ] && [ "${CONTROL_PLANE:-}" != build ]; }; then
+		echo "$folder"
+		exit
+	fi
+fi
+
+# Everything is made here and then renamed, so that nothing half made is ever found.
+work=$(mktemp -d "$folder/.work.XXXXXX")
+# setup-envtest takes the right to write from its folders.
+trap 'chmod -R u+w "$work"; rm -rf "$work"' EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM HUP
+
+take() { # stamp, folder of the new binaries
+	rm -f "$folder/.stamp"
+	for binary in etcd kube-apiserver; do
+		mv -f "$2/$binary" "$folder/$binary"
+	done
+	echo "$1" >"$work/stamp"
+	mv "$work/stamp" "$folder/.stamp"
+	echo "$folder"
+}
+
+envtest() { # seconds, command and arguments of setup-envtest
+	seconds=$1
+	shift
+	TMPDIR=$work "$tools/limit.sh" "$seconds" "$work/setup-envtest" "$@" --bin-dir "$work/envtest" \
+		${ENVTEST_INDEX:+--index "$ENVTEST_INDEX"}
+}
+
+# Puts ready-made binaries of exactly this version into $work/ready. Otherwise says why it cannot.
+download() {
+	refuse() {
+		echo "no ready-made binaries of Kubernetes $version: $*" >&2
+		return 1
+	}
+	(cd "$tools" && ./progress.sh -q "building setup-envtest" \
+		go build -v -o "$work/setup-envtest" sigs.k8s.io/controller-runtime/tools/setup-envtest) ||
+		{ refuse "cannot build setup-envtest" || return; }
+	envtest "${ENVTEST_TIMEOUT:-10}" list "${version#v}" >"$work/listed" ||
+		{ refuse "cannot read the index" || return; }
+	[ -s "$work/listed" ] || { refuse "the index has none for this platform" || return; }
+	echo "downloading Kubernetes $version ..." >&2
+	envtest "${ENVTEST_DOWNLOAD_TIMEOUT:-300}" use "${version#v}" --print path >"$work/path" ||
+		{ refuse "cannot download them" || return; }
+	mkdir "$work/ready"
+	chmod -R u+w "$work/envtest"
+	for binary in etcd kube-apiserver; do
+		mv "$(cat "$work/path")/$binary" "$work/ready" || { refuse "they have no $binary" || return; }
+	done
+	# This also finds binaries that do not run here.
+	if ! reported=$("$work/ready/kube-apiserver" --version) || [ "$reported" != "Kubernetes $version" ] ||
+		! "$work/ready/etcd" --version >/dev/null; then
+		refuse "they do not run here, or are of another version: ${reported:-no answer}"
+	fi
+}
+
+if [ "${CONTROL_PLANE:-}" != build ] && download; then
+	take "$ready" "$work/ready"
+	exit
+fi
+
 pinned=$(sed -n 's/^.*k8s\.io\/kubernetes \(v[0-9][^ ]*\).*$/\1/p' "$tools/kubernetes/go.mod")
 if [ "$version" != "$pinned" ]; then
 	echo "cannot build Kubernetes $version: tools/kubernetes/go.mod pins $pinned; put other binaries into a folder and set KUBEBUILDER_ASSETS to it" >&2
 	exit 1
 fi
 
-# What the binaries are made from. A folder whose stamp says the same needs no work; it says so
-# faster than "go build" could.
-recipe=$(cat "$0" "$tools/kubernetes/go.mod" "$tools/kubernetes/go.sum" \
-	"$tools/etcd/go.mod" "$tools/etcd/go.sum" "$tools/etcd/main.go" | cksum)
-recipe="$version $(uname -sm) $recipe"
-
-mkdir -p "$folder"
-folder=$(cd "$folder" && pwd)
-if [ "$(cat "$folder/.recipe" 2>/dev/null)" = "$recipe" ] &&
-	[ -x "$folder/etcd" ] && [ -x "$folder/kube-apiserver" ] && [ -x "$folder/kubectl" ]; then
-	echo "$folder"
-	exit
-fi
-
-# Kubernetes takes its version from the linker. Without it kubectl warns about a version skew and
-# the API server cannot say which version's behaviour it has.
+# Kubernetes takes its version from the linker. Without it the API server cannot say which version's behaviour it has.
 major=$(echo "$version" | sed 's/^v\([0-9]*\)\..*$/\1/')
 minor=$(echo "$version" | sed 's/^v[0-9]*\.\([0-9]*\)\..*$/\1/')
 linker="-s -w"
@@ -51,23 +122,12 @@ for package in k8s.io/component-base/version k8s.io/client-go/pkg/version; do
 	linker="$linker -X $package.gitCommit= -X $package.gitTreeState=archive"
 done
 
-# Each binary is linked under another name and renamed, so that nothing half made is ever found.
-work=$(mktemp -d "$folder/.building.XXXXXX")
-trap 'rm -rf "$work"' EXIT
-trap 'exit 130' INT
-trap 'exit 143' TERM HUP
-
 build() { # module, package, name
 	(cd "$tools/$1" && CGO_ENABLED=0 "$tools/progress.sh" -q "building $3" \
 		go build -v -trimpath -ldflags "$linker" -o "$work/$3" "$2")
-	mv "$work/$3" "$folder/$3"
 }
 
-echo "building the control plane, Kubernetes $version, into $folder: some minutes the first time" >&2
+echo "building Kubernetes $version and etcd into $folder: about half an hour the first time on two cores" >&2
 build etcd . etcd
 build kubernetes k8s.io/kubernetes/cmd/kube-apiserver kube-apiserver
-build kubernetes k8s.io/kubernetes/cmd/kubectl kubectl
-
-echo "$recipe" >"$work/recipe"
-mv "$work/recipe" "$folder/.recipe"
-echo "$folder"
+take "$built" "$work"

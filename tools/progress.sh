@@ -27,7 +27,7 @@ elapsed() {
 # The ticker runs beside the command, which keeps the foreground and so gets Ctrl-C. Its sleep must
 # not hold our stdout open, or a reader of a pipe would wait for the end of the sleep.
 tick() {
-	while sleep "$every" </dev/null >/dev/null 2>&1 && kill -0 $$ 2>/dev/null; do
+	while sleep "$every" >/dev/null 2>&1 && kill -0 $$ 2>/dev/null; do
 		if [ -n "$log" ]; then
 			echo "  $label: $(wc -l <"$log" | tr -d ' ') packages compiled, $(elapsed)" >&2
 		else

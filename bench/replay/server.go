@@ -2,6 +2,7 @@ package replay
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -15,13 +16,14 @@ import (
 
 	"github.com/k8swatchlist/k8swatchlistreceiver/bench/corpus"
 	"github.com/k8swatchlist/k8swatchlistreceiver/bench/internal/clock"
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/testkit/certs"
 )
 
 // Server is one that is running.
 type Server struct {
 	resources []*Resource
 	versions  versions
-	authority *authority
+	ca        []byte // PEM
 	http      *http.Server
 	listener  net.Listener
 	closing   chan struct{}
@@ -46,19 +48,33 @@ func Start(seed uint64, resources ...Serves) (*Server, error) {
 	for _, r := range resources {
 		s.resources = append(s.resources, newResource(corpus.New(r.Kind, seed), r.Count))
 	}
-	var err error
-	if s.authority, err = newAuthority(); err != nil {
+	tlsConfig, err := s.certify()
+	if err != nil {
 		return nil, err
 	}
 	if s.listener, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
 		return nil, fmt.Errorf("cannot listen: %w", err)
 	}
-	s.http = &http.Server{Handler: s, TLSConfig: s.authority.server, ReadHeaderTimeout: time.Minute, ErrorLog: log.New(io.Discard, "", 0)}
+	s.http = &http.Server{Handler: s, TLSConfig: tlsConfig, ReadHeaderTimeout: time.Minute, ErrorLog: log.New(io.Discard, "", 0)}
 	go func() {
 		defer close(s.done)
 		_ = s.http.ServeTLS(s.listener, "", "") // its error says that Close was called
 	}()
 	return s, nil
+}
+
+// certify makes an authority, and a certificate for the server.
+func (s *Server) certify() (*tls.Config, error) {
+	authority, err := certs.NewAuthority("replay")
+	if err != nil {
+		return nil, err
+	}
+	s.ca = authority.PEM()
+	pair, err := authority.Server("replay")
+	if err != nil {
+		return nil, err
+	}
+	return pair.TLS()
 }
 
 // Close ends every response and waits for the end.
@@ -78,7 +94,7 @@ func (s *Server) Close() error {
 func (s *Server) URL() string { return "https://" + s.listener.Addr().String() }
 
 // CA is the certificate of who signed the server's, as PEM.
-func (s *Server) CA() []byte { return s.authority.pem }
+func (s *Server) CA() []byte { return s.ca }
 
 // Resource is the one of a name such as pods or deployments.apps.
 func (s *Server) Resource(name string) *Resource {

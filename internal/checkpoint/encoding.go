@@ -45,6 +45,8 @@ type storedLoss struct {
 	Added           int             `json:"added,omitempty"`           // accepted since, as recovered
 	Modified        int             `json:"modified,omitempty"`
 	Deleted         int             `json:"deleted,omitempty"`
+	Name            string          `json:"name,omitempty"` // of the object that is to blame
+	Namespace       string          `json:"namespace,omitempty"`
 }
 
 func (l *storedLoss) count(t watchlist.Type) {
@@ -62,6 +64,7 @@ func lossOf(s watchlist.Suspicion) *storedLoss {
 	return &storedLoss{
 		Reason: s.Gap.Reason, Doubt: s.Doubt, ResourceVersion: s.Gap.FromRV, Time: s.Gap.From,
 		Added: s.Gap.Added, Modified: s.Gap.Modified, Deleted: s.Gap.Deleted,
+		Name: s.Gap.Object.Name, Namespace: s.Gap.Object.Namespace,
 	}
 }
 
@@ -69,6 +72,7 @@ func (l *storedLoss) restored() *watchlist.Suspicion {
 	return &watchlist.Suspicion{Doubt: l.Doubt, Gap: watchlist.GapInfo{
 		Reason: l.Reason, FromRV: l.ResourceVersion, From: l.Time,
 		Added: l.Added, Modified: l.Modified, Deleted: l.Deleted,
+		Object: redact.Identity{Name: l.Name, Namespace: l.Namespace},
 	}}
 }
 
@@ -102,6 +106,9 @@ func encodeObject(id redact.Identity) []byte {
 		b = binary.AppendUvarint(b, uint64(len(s)))
 		b = append(b, s...)
 	}
+	if id.Cluster != "" {
+		b = append(binary.AppendUvarint(b, uint64(len(id.Cluster))), id.Cluster...)
+	}
 	return b
 }
 
@@ -114,8 +121,12 @@ func decodeObject(b []byte) (id redact.Identity, err error) {
 		*into = string(b[n : n+int(size)])
 		b = b[n+int(size):]
 	}
-	if len(b) > 0 {
-		return id, errBadEntry
+	if len(b) > 0 { // the logical cluster, if there is one
+		size, n := binary.Uvarint(b)
+		if n <= 0 || size != uint64(len(b)-n) {
+			return id, errBadEntry
+		}
+		id.Cluster = string(b[n:])
 	}
 	return id, nil
 }

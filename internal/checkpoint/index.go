@@ -38,17 +38,13 @@ func progressKey(id string) string { return checkpointPrefix + id + "/progress" 
 
 func objectKey(id string, key watchlist.Key) string { return objectPrefix + id + "/" + key.String() }
 
-// splitObjectKey returns the checkpoint and the object of a key that objectKey made.
-func splitObjectKey(key string) (id string, object watchlist.Key, ok bool) {
+// splitObjectKey returns the checkpoint and the object, as text, of a key that objectKey made.
+func splitObjectKey(key string) (id, object string, ok bool) {
 	rest, ok := strings.CutPrefix(key, objectPrefix)
 	if !ok {
-		return "", object, false
+		return "", "", false
 	}
-	id, text, ok := strings.Cut(rest, "/")
-	if !ok || object.UnmarshalText([]byte(text)) != nil {
-		return "", object, false
-	}
-	return id, object, true
+	return strings.Cut(rest, "/")
 }
 
 // newID returns an id that no other checkpoint has or had: objects of one that was removed may still be there.

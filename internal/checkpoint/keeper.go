@@ -245,6 +245,19 @@ func (k *Keeper) BeforeDeliver(ctx context.Context, changes []watchlist.Change) 
 	}
 }
 
+// Dropped notes records that the next consumer refused permanently. The position moves past them with what is accepted
+// after them; that nobody has these versions of their objects is kept.
+func (k *Keeper) Dropped(changes []watchlist.Change) {
+	k.mu.Lock()
+	for i := range changes {
+		if s := k.stores[*changes[i].Scope]; s != nil {
+			s.drop(&changes[i])
+		}
+	}
+	k.mu.Unlock()
+	signal(k.wake)
+}
+
 // Accepted notes changes that the next consumer has accepted, in order.
 func (k *Keeper) Accepted(changes []watchlist.Change) {
 	k.mu.Lock()

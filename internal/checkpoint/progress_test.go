@@ -10,6 +10,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/memstorage"
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/redact"
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/scope"
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/watchlist"
 )
@@ -101,4 +102,22 @@ func TestSuspectedLossIsKept(t *testing.T) {
 	assert.Equal(t, "21", progress.ResourceVersion)
 	assert.Equal(t, "12", progress.VerifiedRV)
 	assert.Equal(t, since.Add(time.Hour), progress.VerifiedAt)
+}
+
+func TestStoredObjectKeepsItsLogicalCluster(t *testing.T) {
+	id := redact.Identity{UID: "u", ResourceVersion: "5", Namespace: "ns", Name: "a"}
+	for _, cluster := range []string{"", "root:org:ws"} {
+		id.Cluster = cluster
+		back, err := decodeObject(encodeObject(id))
+		require.NoError(t, err)
+		assert.Equal(t, id, back)
+	}
+	whole := encodeObject(id)
+	for cut := range len(whole) {
+		if back, err := decodeObject(whole[:cut]); err == nil {
+			assert.Empty(t, back.Cluster, "what earlier versions wrote ends before it")
+		}
+	}
+	_, err := decodeObject(append(whole, 'x'))
+	assert.Error(t, err)
 }

@@ -324,7 +324,7 @@ func (k *Keeper) readObjects(plans []*plan) error {
 }
 
 // take gives the reader an object of one of its checkpoints.
-func (p *plan) take(from string, object watchlist.Key, id redact.Identity) {
+func (p *plan) take(from, object string, id redact.Identity) {
 	if p.err != nil || p.scope.Namespace != "" && id.Namespace != p.scope.Namespace {
 		return
 	}
@@ -332,7 +332,12 @@ func (p *plan) take(from string, object watchlist.Key, id redact.Identity) {
 		id.ResourceVersion = ""
 	}
 	if p.own == nil || from != p.own.id || p.unversioned {
-		p.store.objects[object] = &id
+		var key watchlist.Key
+		if key.UnmarshalText([]byte(object)) != nil {
+			p.err = errBadEntry
+			return
+		}
+		p.store.objects[key] = &id
 	}
 	p.objects++
 	p.give(id)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/extension/xextension/storage"
 	"go.uber.org/zap"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -147,6 +148,33 @@ func TestNamespacesGrowToAll(t *testing.T) {
 	assert.Nil(t, got.Lost)
 	assert.False(t, got.Unconfirmed)
 	assert.Len(t, got.known, 3)
+}
+
+// What was taken over is written, and removed where it was, together, if need be later.
+func TestTakeoverOnAFullDisk(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		extension := memstorage.New()
+		a, b, all := podsIn("a", ""), podsIn("b", ""), podsIn("", "")
+		config(t, extension, one, []scope.Scope{a, b}, in("a", &a, watchlist.Added, 1, "5"), settled(&a, "7"), in("b", &b, watchlist.Added, 2, "6"), settled(&b, "7"))
+		for heal := range 2 {
+			logger, _ := observed()
+			l := beginIn(one, extension, logger, all)
+			time.Sleep(2 * time.Second)
+			extension.FailWrites(storage.ErrStorageFull)
+			_, known, err := l.restore(t, &all)
+			require.NoError(t, err)
+			assert.Len(t, known, 2)
+			time.Sleep(time.Minute)
+			if heal == 1 {
+				extension.FailWrites(nil)
+				time.Sleep(time.Minute)
+			}
+			_ = l.Shutdown(t.Context())
+			extension.FailWrites(nil)
+			assert.Len(t, ids(t, extension), 2-heal)
+		}
+		assert.Len(t, config(t, extension, one, []scope.Scope{all})[all].known, 2)
+	})
 }
 
 // All namespaces were read, and now some are: up to the same version all is known of each of them.

@@ -207,8 +207,13 @@ func TestShutdownDoesNotWaitForAStorageThatHangs(t *testing.T) {
 	})
 }
 
-// Records do not wait for a storage that hangs, but for once a few seconds.
+// Records do not wait for a storage that hangs, but for once a few seconds, whatever it hangs in.
 func TestRecordsFlowWhileTheStorageHangs(t *testing.T) {
+	testRecordsFlow(t, false)
+	testRecordsFlow(t, true)
+}
+
+func testRecordsFlow(t *testing.T, inAWrite bool) {
 	synctest.Test(t, func(t *testing.T) {
 		extension := memstorage.New()
 		logger, logs := observed()
@@ -218,6 +223,10 @@ func TestRecordsFlowWhileTheStorageHangs(t *testing.T) {
 		require.NoError(t, err)
 		time.Sleep(2 * time.Second)
 		release := extension.Hang()
+		if inAWrite {
+			l.Accepted([]watchlist.Change{change(r, watchlist.Added, 0, "1")})
+			time.Sleep(2 * time.Second)
+		}
 		began := time.Now()
 		for i := range 100 {
 			changes := []watchlist.Change{change(r, watchlist.Added, i, fmt.Sprint(i+1))}
@@ -236,6 +245,28 @@ func TestRecordsFlowWhileTheStorageHangs(t *testing.T) {
 		require.NoError(t, err)
 		assert.Len(t, known, 100)
 		assert.Equal(t, "ns/name-0@1", known["uid-0"], "what nobody waited for any more does not come after what was accepted")
+	})
+}
+
+// Where nothing waits to be written, a storage is not said to work again before it does.
+func TestFailingStorageIsProbed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		extension := memstorage.New()
+		logger, logs := observed()
+		r := pods()
+		l := begin(extension, logger)
+		_, _, err := l.restore(t, r)
+		require.NoError(t, err)
+		time.Sleep(2 * time.Second)
+		extension.FailWrites(storage.ErrStorageFull)
+		l.BeforeDeliver(t.Context(), []watchlist.Change{change(r, watchlist.Added, 1, "5")}) // and the consumer does not accept it
+		time.Sleep(10 * time.Minute)
+		require.ErrorIs(t, l.report(), storage.ErrStorageFull)
+		assert.Equal(t, 1, logs.Len(), "%v", logs.All())
+		extension.FailWrites(nil)
+		time.Sleep(time.Minute)
+		require.NoError(t, l.report())
+		require.NoError(t, l.Shutdown(t.Context()))
 	})
 }
 

@@ -56,6 +56,16 @@ func (s *store) accept(c *watchlist.Change) {
 	}
 }
 
+// drop notes an object whose newest version, or whose deletion, nobody has.
+func (s *store) drop(c *watchlist.Change) {
+	switch c.Type {
+	case watchlist.Snapshot, watchlist.Added, watchlist.Modified, watchlist.Deleted:
+		id := c.Object.Identity.Clone()
+		id.ResourceVersion = ""
+		s.objects[c.Key] = &id
+	}
+}
+
 // advance moves the progress with an accepted change. It never moves back, but into another history.
 func (s *store) advance(c *watchlist.Change) {
 	p := &s.progress

@@ -16,7 +16,6 @@ import (
 	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/consumer/consumererror"
 	"go.opentelemetry.io/collector/pdata/plog"
-	"go.uber.org/multierr"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
 )
@@ -99,58 +98,91 @@ func build(items []item) plog.Logs {
 	logs := plog.NewLogs()
 	records := logs.ResourceLogs().AppendEmpty().ScopeLogs().AppendEmpty().LogRecords()
 	for _, it := range items {
-		records.AppendEmpty().Body().SetInt(int64(it.id))
+		if it.id >= 0 {
+			records.AppendEmpty().Body().SetInt(int64(it.id))
+		}
 	}
 	return logs
 }
 
-// rig is a delivery to a sink, with everything that it told.
+// rig is a delivery to a sink, with everything that it reported.
 type rig struct {
 	*Delivery[item]
 	sink *sink
 	logs *observer.ObservedLogs
 
-	offered   [][]int // the loop's, read when it has ended or is idle
-	acked     [][]int // and this
-	delivered atomic.Int64
-	dropped   atomic.Int64
-	retried   atomic.Int64
-	bytes     atomic.Int64
-	maxBytes  atomic.Int64
+	offered  [][]int // the loop's, read when it has ended or is idle
+	acked    [][]int // and this
+	dropped  [][]int // and this
+	order    []int   // and this: everything acknowledged or dropped
+	again    []int   // and this: how many items were acknowledged at each call of AcceptedAgain
+	reported []string
+
+	retried  atomic.Int64
+	bytes    atomic.Int64
+	maxBytes atomic.Int64
 }
 
-func newRig(cfg Config, consume func(ctx context.Context, ids []int) error) *rig {
+// newRig fills in what o leaves out. An item with a negative id makes no record.
+func newRig(o Options[item], consume func(ctx context.Context, ids []int) error) *rig {
 	core, logs := observer.New(zap.DebugLevel)
 	r := &rig{sink: &sink{consume: consume}, logs: logs}
-	if cfg.MaxBytes == 0 {
-		cfg.MaxBytes = 1 << 20
+	if o.MaxBytes == 0 {
+		o.MaxBytes = 1 << 20
 	}
-	if cfg.DrainTimeout == 0 {
-		cfg.DrainTimeout = 5 * time.Second
+	if o.DrainTimeout == 0 {
+		o.DrainTimeout = 5 * time.Second
 	}
-	r.Delivery = New(cfg,
-		func(it item) int { return it.size },
-		build,
-		r.sink,
-		func(_ context.Context, batch []item) { r.offered = append(r.offered, ids(batch)) },
-		func(batch []item) { r.acked = append(r.acked, ids(batch)) },
-		Observer{
-			Delivered: func(n int) { r.delivered.Add(int64(n)) },
-			Dropped:   func(n int, _ error) { r.dropped.Add(int64(n)) },
-			Retried:   func(error) { r.retried.Add(1) },
-			QueueBytes: func(delta int) {
-				now := r.bytes.Add(int64(delta))
-				for {
-					most := r.maxBytes.Load()
-					if now <= most || r.maxBytes.CompareAndSwap(most, now) {
-						return
-					}
-				}
-			},
-		},
-		zap.New(core))
+	o.Size = func(it item) int { return it.size }
+	o.IsRecord = func(it item) bool { return it.id >= 0 }
+	o.Describe = func(it item) string { return fmt.Sprintf("item %d", it.id) }
+	o.Build = build
+	o.Next = r.sink
+	o.BeforeDeliver = func(_ context.Context, batch []item) { r.offered = append(r.offered, ids(batch)) }
+	o.Accepted = func(items []item) { r.acked, r.order = append(r.acked, ids(items)), append(r.order, ids(items)...) }
+	o.Dropped = func(items []item, _ error) {
+		r.dropped, r.order = append(r.dropped, ids(items)), append(r.order, ids(items)...)
+	}
+	o.AcceptedAgain = func() { r.again = append(r.again, len(slices.Concat(r.acked...))) }
+	o.Retried = func() { r.retried.Add(1) }
+	o.Report = func(err error) {
+		text := "well"
+		if err != nil {
+			text = err.Error()
+		}
+		r.reported = append(r.reported, text)
+	}
+	o.QueueBytes = func(delta int) {
+		now := r.bytes.Add(int64(delta))
+		for {
+			most := r.maxBytes.Load()
+			if now <= most || r.maxBytes.CompareAndSwap(most, now) {
+				return
+			}
+		}
+	}
+	o.Logger = zap.New(core)
+	r.Delivery = New(o)
 	return r
 }
+
+// lines are the log lines so far, without their fields.
+func (r *rig) lines() []string {
+	var lines []string
+	for _, entry := range r.logs.All() {
+		lines = append(lines, entry.Level.String()+" "+entry.Message)
+	}
+	return lines
+}
+
+const (
+	logRefuses  = "warn next consumer does not accept records, trying again until it does"
+	logDenies   = "warn next consumer refuses every record permanently, slowing down until it accepts one"
+	logHangs    = "warn next consumer does not return"
+	logAccepts  = "info next consumer accepts records again"
+	logDrop     = "error next consumer refused records permanently, they are dropped"
+	logMoreDrop = "error next consumer refused more records permanently, they are dropped"
+)
 
 func (r *rig) offer(t *testing.T, items ...item) {
 	t.Helper()
@@ -181,7 +213,7 @@ func wantBatches(t *testing.T, what string, got [][]int, want ...[]int) {
 
 func TestFlushByRecords(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(Config{BatchMaxRecords: 3, BatchTimeout: time.Hour}, nil)
+		r := newRig(Options[item]{BatchMaxRecords: 3, BatchTimeout: time.Hour}, nil)
 		r.Start()
 		r.offer(t, items(0, 7, 1)...)
 		synctest.Wait()
@@ -194,7 +226,7 @@ func TestFlushByRecords(t *testing.T) {
 
 func TestFlushByBytes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(Config{BatchMaxBytes: 100, BatchTimeout: time.Hour}, nil)
+		r := newRig(Options[item]{BatchMaxBytes: 100, BatchTimeout: time.Hour}, nil)
 		r.Start()
 		r.offer(t, item{0, 40}, item{1, 40})
 		synctest.Wait()
@@ -214,7 +246,7 @@ func TestFlushByBytes(t *testing.T) {
 
 func TestFlushByTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(Config{BatchMaxRecords: 100, BatchTimeout: time.Second}, nil)
+		r := newRig(Options[item]{BatchMaxRecords: 100, BatchTimeout: time.Second}, nil)
 		r.Start()
 		time.Sleep(10 * time.Second)
 		r.offer(t, item{0, 1})
@@ -231,7 +263,7 @@ func TestFlushByTime(t *testing.T) {
 // What waited while the consumer was busy does not wait for the timeout once more.
 func TestTimeoutCountsFromTheOffer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(Config{BatchMaxRecords: 2, BatchTimeout: 10 * time.Second},
+		r := newRig(Options[item]{BatchMaxRecords: 2, BatchTimeout: 10 * time.Second},
 			func(_ context.Context, ids []int) error {
 				if ids[0] == 0 {
 					time.Sleep(15 * time.Second)
@@ -250,7 +282,7 @@ func TestTimeoutCountsFromTheOffer(t *testing.T) {
 
 func TestNoBatchTimeoutDoesNotWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(Config{BatchMaxRecords: 100}, nil)
+		r := newRig(Options[item]{BatchMaxRecords: 100}, nil)
 		r.Start()
 		r.offer(t, item{0, 1})
 		synctest.Wait()
@@ -261,7 +293,7 @@ func TestNoBatchTimeoutDoesNotWait(t *testing.T) {
 
 func TestItemsOfferedBeforeStart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(Config{BatchMaxRecords: 10, BatchTimeout: time.Second}, nil)
+		r := newRig(Options[item]{BatchMaxRecords: 10, BatchTimeout: time.Second}, nil)
 		r.offer(t, items(0, 4, 1)...)
 		r.Start()
 		time.Sleep(2 * time.Second)
@@ -275,10 +307,10 @@ func TestRetryKeepsOrder(t *testing.T) {
 		rng := rand.New(rand.NewPCG(7, 7))
 		var current []int
 		var r *rig
-		r = newRig(Config{BatchMaxRecords: 7, BatchTimeout: time.Second},
+		r = newRig(Options[item]{BatchMaxRecords: 7, BatchTimeout: time.Second},
 			func(_ context.Context, ids []int) error {
 				if n := len(r.offered); n == 0 || !slices.Equal(r.offered[n-1], ids) {
-					t.Errorf("got %v, and told of before was %v", ids, r.offered)
+					t.Errorf("got %v, and announced before was %v", ids, r.offered)
 				}
 				// A batch that was refused comes again as it was, and nothing else comes before.
 				if current != nil && !slices.Equal(current, ids) {
@@ -301,13 +333,11 @@ func TestRetryKeepsOrder(t *testing.T) {
 			t.Errorf("accepted %v", got)
 		}
 		wantBatches(t, "acknowledged", r.acked, r.sink.accepted()...)
-		wantBatches(t, "told of before", r.offered, r.sink.accepted()...)
+		wantBatches(t, "announced", r.offered, r.sink.accepted()...)
 		if r.retried.Load() == 0 || int(r.retried.Load()) != r.sink.tried()-len(r.sink.accepted()) {
-			t.Errorf("%d retries told, %d tries, %d accepted", r.retried.Load(), r.sink.tried(), len(r.sink.accepted()))
+			t.Errorf("%d retries reported, %d tries, %d accepted", r.retried.Load(), r.sink.tried(), len(r.sink.accepted()))
 		}
-		if r.delivered.Load() != 200 || r.dropped.Load() != 0 {
-			t.Errorf("delivered %d, dropped %d", r.delivered.Load(), r.dropped.Load())
-		}
+		wantBatches(t, "dropped", r.dropped)
 		r.stop(t)
 	})
 }
@@ -318,7 +348,7 @@ func TestRetryPauses(t *testing.T) {
 		var at []time.Time
 		var refuse atomic.Bool
 		refuse.Store(true)
-		r := newRig(Config{BatchMaxRecords: 1}, func(context.Context, []int) error {
+		r := newRig(Options[item]{BatchMaxRecords: 1}, func(context.Context, []int) error {
 			at = append(at, time.Now())
 			if refuse.Load() {
 				return errBusy
@@ -346,131 +376,15 @@ func TestRetryPauses(t *testing.T) {
 		}
 		wantBatches(t, "accepted", r.sink.accepted(), []int{0})
 
-		var messages []string
-		for _, entry := range r.logs.All() {
-			messages = append(messages, entry.Level.String()+" "+entry.Message)
-		}
-		want := []string{
-			"warn Next consumer does not accept records, trying again until it does",
-			"info Next consumer accepts records again",
-		}
-		if !slices.Equal(messages, want) {
-			t.Errorf("logged %q", messages)
-		}
-		over := r.logs.All()[1].ContextMap()
-		if after := over["after"].(time.Duration); after < 5*time.Minute || over["refused_tries"] != int64(len(at)-1) {
-			t.Errorf("the end of the trouble was logged with %v", over)
-		}
 		r.stop(t)
 	})
-}
-
-func TestPermanentErrorDropsOnce(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := newRig(Config{BatchMaxRecords: 2}, func(_ context.Context, ids []int) error {
-			if ids[0] == 2 || ids[0] == 4 {
-				return fmt.Errorf("refused: %w", errBad)
-			}
-			return nil
-		})
-		r.offer(t, items(0, 8, 1)...)
-		r.Start()
-		synctest.Wait()
-		wantBatches(t, "tried", r.sink.tries, []int{0, 1}, []int{2, 3}, []int{4, 5}, []int{6, 7})
-		wantBatches(t, "accepted", r.sink.accepted(), []int{0, 1}, []int{6, 7})
-		wantBatches(t, "acknowledged", r.acked, []int{0, 1}, []int{6, 7})
-		if r.dropped.Load() != 4 || r.delivered.Load() != 4 || r.retried.Load() != 0 {
-			t.Errorf("dropped %d, delivered %d, retried %d", r.dropped.Load(), r.delivered.Load(), r.retried.Load())
-		}
-		entries := r.logs.All()
-		if len(entries) != 2 || entries[0].Level != zap.ErrorLevel || entries[0].ContextMap()["dropped_records"] != int64(2) {
-			t.Fatalf("logged %v", entries)
-		}
-		if over := entries[1].ContextMap(); over["dropped_records"] != int64(4) || over["refused_tries"] != int64(2) {
-			t.Errorf("the end of the trouble was logged with %v", over)
-		}
-		r.stop(t)
-	})
-}
-
-// A dropped batch does not hide that the next one is stuck.
-func TestStuckAfterDropIsLogged(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var failed bool
-		r := newRig(Config{BatchMaxRecords: 1}, func(_ context.Context, ids []int) error {
-			if ids[0] == 0 {
-				return errBad
-			}
-			if !failed {
-				failed = true
-				return errBusy
-			}
-			return nil
-		})
-		r.offer(t, items(0, 2, 1)...)
-		r.Start()
-		time.Sleep(time.Second)
-		var levels []string
-		for _, entry := range r.logs.All() {
-			levels = append(levels, entry.Level.String())
-		}
-		if !slices.Equal(levels, []string{"error", "warn", "info"}) {
-			t.Errorf("logged %v", r.logs.All())
-		}
-		r.stop(t)
-	})
-}
-
-func TestEachTroubleIsLogged(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		tries := 0
-		r := newRig(Config{BatchMaxRecords: 1}, func(context.Context, []int) error {
-			if tries++; tries%3 != 0 {
-				return errBusy
-			}
-			return nil
-		})
-		r.offer(t, items(0, 3, 1)...)
-		r.Start()
-		time.Sleep(time.Minute)
-		var levels []string
-		for _, entry := range r.logs.All() {
-			levels = append(levels, entry.Level.String())
-		}
-		if !slices.Equal(levels, []string{"warn", "info", "warn", "info", "warn", "info"}) {
-			t.Errorf("logged %v", r.logs.All())
-		}
-		r.stop(t)
-	})
-}
-
-func TestPermanent(t *testing.T) {
-	for _, tt := range []struct {
-		name string
-		err  error
-		want bool
-	}{
-		{"plain", errBusy, false},
-		{"permanent", errBad, true},
-		{"wrapped", fmt.Errorf("cannot export: %w", errBad), true},
-		{"one of two consumers may take it later", multierr.Append(errBad, errBusy), false},
-		{"nor the other way round", errors.Join(errBusy, errBad), false},
-		{"nested", errors.Join(errBad, multierr.Append(errBad, errBusy)), false},
-		{"no consumer will take it", multierr.Append(errBad, errBad), true},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			if got := permanent(tt.err); got != tt.want {
-				t.Errorf("permanent(%v) = %v", tt.err, got)
-			}
-		})
-	}
 }
 
 // The sink empties the logs it is given, at every try.
 func TestConsumerThatMutates(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tries := 0
-		r := newRig(Config{BatchMaxRecords: 3}, func(context.Context, []int) error {
+		r := newRig(Options[item]{BatchMaxRecords: 3}, func(context.Context, []int) error {
 			if tries++; tries < 4 {
 				return errBusy
 			}
@@ -488,7 +402,7 @@ func TestConsumerThatMutates(t *testing.T) {
 func TestBoundWithBlockedConsumer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
-		r := newRig(Config{MaxBytes: 1000, BatchMaxRecords: 5}, func(context.Context, []int) error {
+		r := newRig(Options[item]{MaxBytes: 1000, BatchMaxRecords: 5}, func(context.Context, []int) error {
 			<-release
 			return nil
 		})
@@ -523,7 +437,7 @@ func TestLargeItems(t *testing.T) {
 	for _, size := range []int{700, 1000, 5000} {
 		synctest.Test(t, func(t *testing.T) {
 			block := make(chan struct{})
-			r := newRig(Config{MaxBytes: 1000, BatchMaxRecords: 1}, func(context.Context, []int) error {
+			r := newRig(Options[item]{MaxBytes: 1000, BatchMaxRecords: 1}, func(context.Context, []int) error {
 				<-block
 				return nil
 			})
@@ -549,7 +463,7 @@ func TestLargeItems(t *testing.T) {
 func TestWaitForRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		step := make(chan struct{})
-		r := newRig(Config{MaxBytes: 1000, BatchMaxRecords: 1}, func(context.Context, []int) error {
+		r := newRig(Options[item]{MaxBytes: 1000, BatchMaxRecords: 1}, func(context.Context, []int) error {
 			<-step
 			return nil
 		})
@@ -609,7 +523,7 @@ func TestWaitForRoom(t *testing.T) {
 
 func TestWaitForRoomEndsAtShutdown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(Config{MaxBytes: 100, BatchMaxRecords: 1}, func(context.Context, []int) error { return errBusy })
+		r := newRig(Options[item]{MaxBytes: 100, BatchMaxRecords: 1}, func(context.Context, []int) error { return errBusy })
 		r.Start()
 		r.offer(t, item{0, 100})
 		closed := make(chan error, 1)
@@ -635,7 +549,7 @@ func TestManyProducers(t *testing.T) {
 	const producers, each = 8, 2000
 	var refused atomic.Int64
 	most := 0
-	r := newRig(Config{MaxBytes: 4000, BatchMaxRecords: 50, BatchMaxBytes: 1000, BatchTimeout: time.Millisecond}, nil)
+	r := newRig(Options[item]{MaxBytes: 4000, BatchMaxRecords: 50, BatchMaxBytes: 1000, BatchTimeout: time.Millisecond}, nil)
 	r.Start()
 	var wg sync.WaitGroup
 	for p := range producers {
@@ -677,7 +591,7 @@ func TestManyProducers(t *testing.T) {
 
 // Beyond a block of the queue now and then.
 func TestOfferDoesNotAllocate(t *testing.T) {
-	r := newRig(Config{MaxBytes: 1 << 30, BatchTimeout: time.Hour}, nil)
+	r := newRig(Options[item]{MaxBytes: 1 << 30, BatchTimeout: time.Hour}, nil)
 	defer func() { _ = r.Shutdown(context.Background()) }()
 	if allocs := testing.AllocsPerRun(100, func() {
 		for id := range blockLen {
@@ -689,7 +603,7 @@ func TestOfferDoesNotAllocate(t *testing.T) {
 }
 
 func TestPanicIsNotSwallowed(t *testing.T) {
-	r := newRig(Config{BatchMaxRecords: 1}, func(context.Context, []int) error { panic("consumer panics") })
+	r := newRig(Options[item]{BatchMaxRecords: 1}, func(context.Context, []int) error { panic("consumer panics") })
 	r.offer(t, item{0, 1})
 	defer func() {
 		if got := recover(); got != "consumer panics" {
@@ -705,7 +619,7 @@ func TestPanicIsNotSwallowed(t *testing.T) {
 func TestShutdownDrains(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tries := 0
-		r := newRig(Config{BatchMaxRecords: 3, BatchTimeout: time.Hour, DrainTimeout: time.Minute},
+		r := newRig(Options[item]{BatchMaxRecords: 3, BatchTimeout: time.Hour, DrainTimeout: time.Minute},
 			func(context.Context, []int) error {
 				if tries++; tries%2 == 1 {
 					return errBusy
@@ -726,7 +640,7 @@ func TestShutdownDrains(t *testing.T) {
 
 func TestShutdownOfIdle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(Config{BatchMaxRecords: 3, BatchTimeout: time.Hour}, nil)
+		r := newRig(Options[item]{BatchMaxRecords: 3, BatchTimeout: time.Hour}, nil)
 		r.Start()
 		synctest.Wait()
 		begin := time.Now()
@@ -742,7 +656,7 @@ func TestShutdownCutsThePause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var refuse atomic.Bool
 		refuse.Store(true)
-		r := newRig(Config{BatchMaxRecords: 3}, func(context.Context, []int) error {
+		r := newRig(Options[item]{BatchMaxRecords: 3}, func(context.Context, []int) error {
 			if refuse.Load() {
 				return errBusy
 			}
@@ -789,7 +703,7 @@ func TestShutdownWithoutDelivery(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				r := newRig(Config{BatchMaxRecords: 3, DrainTimeout: tt.drain}, tt.consume)
+				r := newRig(Options[item]{BatchMaxRecords: 3, DrainTimeout: tt.drain}, tt.consume)
 				r.Start()
 				r.offer(t, items(0, 8, 1)...)
 				ctx := context.Background()
@@ -806,8 +720,8 @@ func TestShutdownWithoutDelivery(t *testing.T) {
 				if took := time.Since(begin); took != tt.took {
 					t.Errorf("Shutdown took %v, want %v", took, tt.took)
 				}
-				if len(r.acked) != 0 || r.dropped.Load() != 0 || r.bytes.Load() != 0 {
-					t.Errorf("acknowledged %v, dropped %d, %d bytes held", r.acked, r.dropped.Load(), r.bytes.Load())
+				if len(r.acked) != 0 || len(r.dropped) != 0 || r.bytes.Load() != 0 {
+					t.Errorf("acknowledged %v, dropped %v, %d bytes held", r.acked, r.dropped, r.bytes.Load())
 				}
 			})
 		})
@@ -817,7 +731,7 @@ func TestShutdownWithoutDelivery(t *testing.T) {
 // A batch that was accepted at the last moment counts, and no other follows it.
 func TestShutdownWhenTheConsumerAcceptsAtTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(Config{BatchMaxRecords: 3, DrainTimeout: 5 * time.Second}, func(ctx context.Context, _ []int) error {
+		r := newRig(Options[item]{BatchMaxRecords: 3, DrainTimeout: 5 * time.Second}, func(ctx context.Context, _ []int) error {
 			<-ctx.Done()
 			return nil
 		})
@@ -836,7 +750,7 @@ func TestShutdownWhenTheConsumerAcceptsAtTheEnd(t *testing.T) {
 func TestShutdownWithConsumerThatIgnoresContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var calls atomic.Int32
-		r := newRig(Config{BatchMaxRecords: 3, DrainTimeout: 5 * time.Second}, func(_ context.Context, ids []int) error {
+		r := newRig(Options[item]{BatchMaxRecords: 3, DrainTimeout: 5 * time.Second}, func(_ context.Context, ids []int) error {
 			if calls.Add(1); ids[0] > 0 {
 				time.Sleep(time.Hour)
 			}
@@ -863,13 +777,13 @@ func TestShutdownWithConsumerThatIgnoresContext(t *testing.T) {
 }
 
 func TestShutdownWithoutStart(t *testing.T) {
-	r := newRig(Config{BatchMaxRecords: 3}, nil)
+	r := newRig(Options[item]{BatchMaxRecords: 3}, nil)
 	r.offer(t, items(0, 2, 1)...)
 	if err := r.Shutdown(context.Background()); !errors.Is(err, errNotStarted) {
 		t.Errorf("Shutdown: %v", err)
 	}
 	r.Start() // too late, and harmless
 
-	r = newRig(Config{BatchMaxRecords: 3}, nil)
+	r = newRig(Options[item]{BatchMaxRecords: 3}, nil)
 	r.stop(t)
 }

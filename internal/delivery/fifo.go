@@ -2,7 +2,7 @@ package delivery
 
 import "time"
 
-// entry is one queued item, with what batching has to know of it.
+// entry is one queued item, with what decides about its batch.
 type entry[T any] struct {
 	item T
 	size int
@@ -19,9 +19,8 @@ type block[T any] struct {
 	entries [blockLen]entry[T]
 }
 
-// fifo is a list of blocks. Unlike a ring it never copies what is queued to grow, which would be done with
-// every producer waiting, and gives back what a burst took as soon as it is over. What left the fifo is
-// not referenced any more.
+// fifo is a list of blocks. Unlike a ring it grows without copying what is queued, for which every producer would have
+// to wait, and it frees the memory of a burst as soon as the burst is over. It holds no reference to what was popped.
 type fifo[T any] struct {
 	head, tail *block[T]
 	first      int // index in head of the oldest entry
@@ -73,7 +72,7 @@ func (f *fifo[T]) extend() {
 	f.tail, f.last = b, 0
 }
 
-// dropHead lets go of a block all of whose entries are popped, keeping a few for the next push.
+// dropHead removes a block whose entries are all popped, and keeps a few such blocks for later pushes.
 func (f *fifo[T]) dropHead() {
 	b := f.head
 	f.head, f.first = b.next, 0

@@ -114,7 +114,8 @@ func (s State) Differences(listed State) []string {
 func Duplicates(records []Record) []string {
 	seen := map[string]int{}
 	for _, r := range records {
-		if r.Type != "SNAPSHOT" || r.Origin != "relist" {
+		// Where there are no versions, an object may change twice.
+		if (r.Type != "SNAPSHOT" || r.Origin != "relist") && r.ResourceVersion != "" {
 			seen[strings.Join([]string{r.UID, r.ResourceVersion, r.Type}, " ")]++
 		}
 	}

@@ -25,24 +25,26 @@ func Tracer(settings component.TelemetrySettings) trace.Tracer {
 // TelemetryBuilder provides an interface for components to report telemetry
 // as defined in metadata and user config.
 type TelemetryBuilder struct {
-	meter                         metric.Meter
-	mu                            sync.Mutex
-	registrations                 []metric.Registration
-	K8sWatchlistConsumerRetries   metric.Int64Counter
-	K8sWatchlistDuplicatesDropped metric.Int64Counter
-	K8sWatchlistGaps              metric.Int64Counter
-	K8sWatchlistInventoryObjects  metric.Int64ObservableGauge
-	K8sWatchlistKept              metric.Int64Counter
-	K8sWatchlistPaused            metric.Int64Counter
-	K8sWatchlistQueueBytes        metric.Int64ObservableGauge
-	K8sWatchlistRecordsDropped    metric.Int64Counter
-	K8sWatchlistRecovered         metric.Int64Counter
-	K8sWatchlistRedactionFailures metric.Int64Counter
-	K8sWatchlistRedactions        metric.Int64Counter
-	K8sWatchlistRelists           metric.Int64Counter
-	K8sWatchlistStreamsEnded      metric.Int64Counter
-	K8sWatchlistStreamsOpened     metric.Int64Counter
-	K8sWatchlistUndecodableFrames metric.Int64Counter
+	meter                           metric.Meter
+	mu                              sync.Mutex
+	registrations                   []metric.Registration
+	K8sWatchlistConsumerRetries     metric.Int64Counter
+	K8sWatchlistDuplicatesDropped   metric.Int64Counter
+	K8sWatchlistFramesOfAnotherKind metric.Int64Counter
+	K8sWatchlistGaps                metric.Int64Counter
+	K8sWatchlistInventoryObjects    metric.Int64ObservableGauge
+	K8sWatchlistKept                metric.Int64Counter
+	K8sWatchlistPaused              metric.Int64Counter
+	K8sWatchlistQueueBytes          metric.Int64ObservableGauge
+	K8sWatchlistReaderStates        metric.Int64Counter
+	K8sWatchlistRecordsDropped      metric.Int64Counter
+	K8sWatchlistRecovered           metric.Int64Counter
+	K8sWatchlistRedactionFailures   metric.Int64Counter
+	K8sWatchlistRedactions          metric.Int64Counter
+	K8sWatchlistRelists             metric.Int64Counter
+	K8sWatchlistStreamsEnded        metric.Int64Counter
+	K8sWatchlistStreamsOpened       metric.Int64Counter
+	K8sWatchlistUndecodableFrames   metric.Int64Counter
 }
 
 // TelemetryBuilderOption applies changes to default builder.
@@ -116,7 +118,7 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	var err, errs error
 	builder.K8sWatchlistConsumerRetries, err = builder.meter.Int64Counter(
 		"otelcol_k8s_watchlist_consumer_retries",
-		metric.WithDescription("Batches that were offered again to the next consumer after it refused them for the time being. [Alpha]"),
+		metric.WithDescription("Times that the next consumer refused records for the time being, so that they were given to it again. [Alpha]"),
 		metric.WithUnit("{retry}"),
 	)
 	errs = errors.Join(errs, err)
@@ -124,6 +126,12 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		"otelcol_k8s_watchlist_duplicates_dropped",
 		metric.WithDescription("Watch events that were dropped because they had been emitted already. [Alpha]"),
 		metric.WithUnit("{event}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.K8sWatchlistFramesOfAnotherKind, err = builder.meter.Int64Counter(
+		"otelcol_k8s_watchlist_frames_of_another_kind",
+		metric.WithDescription("Objects that came with another kind than the resource's, which their records have all the same. [Alpha]"),
+		metric.WithUnit("{frame}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.K8sWatchlistGaps, err = builder.meter.Int64Counter(
@@ -156,9 +164,15 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		metric.WithUnit("By"),
 	)
 	errs = errors.Join(errs, err)
+	builder.K8sWatchlistReaderStates, err = builder.meter.Int64Counter(
+		"otelcol_k8s_watchlist_reader_states",
+		metric.WithDescription("Times that a reader came into a condition. One that is failing has streams that end again and again without anything new. [Alpha]"),
+		metric.WithUnit("{change}"),
+	)
+	errs = errors.Join(errs, err)
 	builder.K8sWatchlistRecordsDropped, err = builder.meter.Int64Counter(
 		"otelcol_k8s_watchlist_records_dropped",
-		metric.WithDescription("Records that were dropped because the next consumer refused them for good. [Alpha]"),
+		metric.WithDescription("Records that were dropped because the next consumer refused them permanently. [Alpha]"),
 		metric.WithUnit("{record}"),
 	)
 	errs = errors.Join(errs, err)

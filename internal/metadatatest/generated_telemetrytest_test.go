@@ -30,9 +30,11 @@ func TestSetupTelemetry(t *testing.T) {
 	}))
 	tb.K8sWatchlistConsumerRetries.Add(context.Background(), 1)
 	tb.K8sWatchlistDuplicatesDropped.Add(context.Background(), 1)
+	tb.K8sWatchlistFramesOfAnotherKind.Add(context.Background(), 1)
 	tb.K8sWatchlistGaps.Add(context.Background(), 1)
 	tb.K8sWatchlistKept.Add(context.Background(), 1)
 	tb.K8sWatchlistPaused.Add(context.Background(), 1)
+	tb.K8sWatchlistReaderStates.Add(context.Background(), 1)
 	tb.K8sWatchlistRecordsDropped.Add(context.Background(), 1)
 	tb.K8sWatchlistRecovered.Add(context.Background(), 1)
 	tb.K8sWatchlistRedactionFailures.Add(context.Background(), 1)
@@ -45,6 +47,9 @@ func TestSetupTelemetry(t *testing.T) {
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
 	AssertEqualK8sWatchlistDuplicatesDropped(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
+	AssertEqualK8sWatchlistFramesOfAnotherKind(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
 	AssertEqualK8sWatchlistGaps(t, testTel,
@@ -60,6 +65,9 @@ func TestSetupTelemetry(t *testing.T) {
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
 	AssertEqualK8sWatchlistQueueBytes(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
+	AssertEqualK8sWatchlistReaderStates(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
 	AssertEqualK8sWatchlistRecordsDropped(t, testTel,

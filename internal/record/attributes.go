@@ -31,6 +31,8 @@ const (
 	keyObjectResourceVersion = "k8s.object.resource_version"
 	keyObjectGeneration      = "k8s.object.generation"
 
+	keyKcpCluster = "k8s.kcp.cluster"
+
 	keyOwnerKind = "k8s.owner.kind"
 	keyOwnerName = "k8s.owner.name"
 	keyOwnerUID  = "k8s.owner.uid"
@@ -43,6 +45,7 @@ const (
 	keyGapAdded               = "k8s.gap.added"
 	keyGapModified            = "k8s.gap.modified"
 	keyGapDeleted             = "k8s.gap.deleted"
+	keyGapDropped             = "k8s.gap.dropped"
 
 	keySnapshotEpoch           = "k8s.snapshot.epoch"
 	keySnapshotResourceVersion = "k8s.snapshot.resource_version"
@@ -55,7 +58,7 @@ const (
 	keyRedactionKey    = "k8s.redaction.key" // of the resource
 )
 
-// attributesAtMost is how many attributes the record of an object can have.
+// attributesAtMost is how many attributes the record of an object can have, but for the logical cluster, which few have.
 const attributesAtMost = 21
 
 func putChange(m pcommon.Map, c *watchlist.Change) {
@@ -79,6 +82,7 @@ func putObject(m pcommon.Map, c *watchlist.Change) {
 		m.PutInt(keyObjectGeneration, o.Generation)
 	}
 	putNonEmpty(m, string(semconv.K8SNamespaceNameKey), o.Namespace)
+	putNonEmpty(m, keyKcpCluster, o.Cluster)
 	putNonEmpty(m, keyOwnerKind, o.Owner.Kind)
 	putNonEmpty(m, keyOwnerName, o.Owner.Name)
 	putNonEmpty(m, keyOwnerUID, o.Owner.UID)
@@ -106,6 +110,11 @@ func putGap(m pcommon.Map, g *watchlist.GapInfo) {
 	m.PutInt(keyGapAdded, int64(g.Added))
 	m.PutInt(keyGapModified, int64(g.Modified))
 	m.PutInt(keyGapDeleted, int64(g.Deleted))
+	if g.Dropped > 0 {
+		m.PutInt(keyGapDropped, int64(g.Dropped))
+	}
+	putNonEmpty(m, keyObjectName, g.Object.Name)
+	putNonEmpty(m, string(semconv.K8SNamespaceNameKey), g.Object.Namespace)
 }
 
 func putTime(m pcommon.Map, key string, at time.Time) {
@@ -120,6 +129,10 @@ func gapSentence(c *watchlist.Change) string {
 			return "(unknown)"
 		}
 		return rv
+	}
+	if c.Gap.Dropped > 0 {
+		return fmt.Sprintf("the next consumer refused %d records of %s between resource versions %s and %s permanently",
+			c.Gap.Dropped, c.Scope.GroupResource, known(c.Gap.FromRV), known(c.Gap.ToRV))
 	}
 	return fmt.Sprintf("the watch of %s did not see every change between resource versions %s and %s (%s); "+
 		"net differences: %d added, %d modified, %d deleted",

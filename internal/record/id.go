@@ -3,6 +3,7 @@ package record
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"time"
 
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/watchlist"
 )
@@ -22,14 +23,14 @@ func changeID(c *watchlist.Change, clusterUID string) string {
 	switch {
 	case isOfObject(c.Type) && c.Object.UID != "":
 		part(c.Object.UID)
-		part(c.Object.ResourceVersion)
+		part(versionOf(c))
 	case isOfObject(c.Type):
 		// Some aggregated APIs serve objects without a UID.
 		part(c.Scope.Group)
 		part(c.Scope.Resource)
 		part(c.Object.Namespace)
 		part(c.Object.Name)
-		part(c.Object.ResourceVersion)
+		part(versionOf(c))
 	default:
 		// Of the stream: what is read, and which stretch of it.
 		part(c.Scope.Group)
@@ -41,6 +42,9 @@ func changeID(c *watchlist.Change, clusterUID string) string {
 			part(c.Gap.FromRV)
 			part(c.Gap.ToRV)
 			part(c.Gap.Reason)
+			if c.Gap.ToRV == "" {
+				part(timeOf(c))
+			}
 		}
 		if c.Snapshot != nil {
 			part(c.Snapshot.Epoch)
@@ -51,3 +55,13 @@ func changeID(c *watchlist.Change, clusterUID string) string {
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:16])
 }
+
+// versionOf is the version of the object. Where the server gives none, the time at which it was read takes its place.
+func versionOf(c *watchlist.Change) string {
+	if c.Object.ResourceVersion != "" {
+		return c.Object.ResourceVersion
+	}
+	return timeOf(c)
+}
+
+func timeOf(c *watchlist.Change) string { return c.ReadAt.UTC().Format(time.RFC3339Nano) }

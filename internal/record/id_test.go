@@ -1,7 +1,9 @@
 package record
 
 import (
+	"fmt"
 	"testing"
+	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -68,6 +70,15 @@ func TestIDsDiffer(t *testing.T) {
 		changes["gap of "+s.String()] = watchlist.Change{Scope: &s, Type: watchlist.Gap, Gap: &watchlist.GapInfo{FromRV: "1", ToRV: "2"}}
 		changes["begin of "+s.String()] = watchlist.Change{Scope: &s, Type: watchlist.SnapshotBegin, Snapshot: set("e7")}
 		changes["end of "+s.String()] = watchlist.Change{Scope: &s, Type: watchlist.SnapshotEnd, Snapshot: set("e7")}
+	}
+	// Where there are no versions, what was read at another time is another change.
+	for i, at := range []time.Time{read, read.Add(1)} {
+		changes[fmt.Sprintf("no version %d", i)] = watchlist.Change{Scope: pods, Type: watchlist.Modified, ReadAt: at,
+			Object: podWith(func(o *redact.Object) { o.ResourceVersion = "" })}
+		changes[fmt.Sprintf("no version and no UID %d", i)] = watchlist.Change{Scope: pods, Type: watchlist.Modified, ReadAt: at,
+			Object: redact.Object{Identity: redact.Identity{Name: "a"}}}
+		changes[fmt.Sprintf("gap without versions %d", i)] = watchlist.Change{Scope: pods, Type: watchlist.Gap, ReadAt: at,
+			Gap: &watchlist.GapInfo{Reason: "relist"}}
 	}
 	seen := map[string]string{}
 	for _, cluster := range []string{"", "c", "d"} {

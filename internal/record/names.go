@@ -1,6 +1,8 @@
 package record
 
 import (
+	"strings"
+
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/scope"
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/watchlist"
 )
@@ -38,6 +40,22 @@ func eventName(c *watchlist.Change) string {
 		return eventObjectDeleted
 	}
 	return ""
+}
+
+// Describe names the record of a change for the log: its event name and the identity of its object, none of its content.
+func Describe(c watchlist.Change) string {
+	parts := []string{eventName(&c), c.Scope.GroupResource.String()}
+	switch id := c.Object.Identity; {
+	case id.Name == "":
+	case id.Namespace == "":
+		parts = append(parts, id.Name)
+	default:
+		parts = append(parts, id.Namespace+"/"+id.Name)
+	}
+	if version := c.Object.ResourceVersion; version != "" {
+		parts = append(parts, "at resourceVersion", version)
+	}
+	return strings.Join(parts, " ")
 }
 
 // isOfObject says whether the change is one of an object, not of the stream.

@@ -14,6 +14,7 @@ type Identity struct {
 	ResourceVersion string
 	Namespace       string
 	Name            string
+	Cluster         string // logical cluster, where a stream shows several (kcp); decoding does not set it
 }
 
 // Clone returns an identity that keeps no object alive.
@@ -23,6 +24,7 @@ func (id Identity) Clone() Identity {
 		ResourceVersion: strings.Clone(id.ResourceVersion),
 		Namespace:       strings.Clone(id.Namespace),
 		Name:            strings.Clone(id.Name),
+		Cluster:         strings.Clone(id.Cluster),
 	}
 }
 

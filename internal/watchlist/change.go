@@ -116,6 +116,8 @@ type GapInfo struct {
 	Added    int
 	Modified int
 	Deleted  int
+	Dropped  int             // records, by the next consumer
+	Object   redact.Identity // of undecodable: the object that could not be read, as far as it can be named
 }
 
 // SnapshotInfo frames a set of Snapshot changes, so that a backend can prove it complete.

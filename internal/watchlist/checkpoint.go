@@ -40,6 +40,9 @@ func (r *Reader) restore(ctx context.Context) {
 	}
 	r.scheduleRelistSince(r.verified.at)
 	r.scheduleRotate()
+	if r.inventory.hasUnknown() {
+		r.scheduleRedelivery()
+	}
 	if progress.Unconfirmed {
 		r.verifySoon()
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
 	"k8s.io/apimachinery/pkg/watch"
 )
 
@@ -87,7 +88,7 @@ func (r *Reader) confirm(ctx context.Context, pass *snapshotPass, absent []Key, 
 		pass.listed, pass.unidentified = true, listed.unidentified
 		return listRV, nil
 	case err != nil:
-		r.Logger.Info("cannot confirm by LIST that objects are gone which a snapshot lacks, asking for another snapshot",
+		r.log(zapcore.InfoLevel, "cannot confirm by LIST that objects are gone which a snapshot lacks, asking for another snapshot", "",
 			append(r.fields(err), zap.Int("objects", len(absent)))...)
 		if isForbidden(err) {
 			r.Knowledge.noList()
@@ -95,9 +96,9 @@ func (r *Reader) confirm(ctx context.Context, pass *snapshotPass, absent []Key, 
 		r.doubt(absent)
 		return version{}, fmt.Errorf("%w: %w", errUnconfirmed, err)
 	case len(absent) > 0:
-		r.Logger.Info("a LIST confirms that objects are gone which a snapshot lacks", append(r.fields(nil), zap.Int("objects", len(absent)))...)
+		r.log(zapcore.InfoLevel, "a LIST confirms that objects are gone which a snapshot lacks", "", append(r.fields(nil), zap.Int("objects", len(absent)))...)
 	default:
-		r.Logger.Debug("a LIST confirms that there are no objects", r.fields(nil)...)
+		r.log(zapcore.DebugLevel, "a LIST confirms that there are no objects", "", r.fields(nil)...)
 	}
 	return rv, nil
 }
@@ -106,7 +107,7 @@ func (r *Reader) confirm(ctx context.Context, pass *snapshotPass, absent []Key, 
 func (r *Reader) streamsLackObjects(check *listCheck) {
 	r.Knowledge.noWatchList()
 	r.server.listNext = true
-	r.Logger.Warn("server streamed an initial state that lacks objects which a LIST holds, listing resource instead",
+	r.log(zapcore.WarnLevel, "server streamed an initial state that lacks objects which a LIST holds, listing resource instead", "",
 		append(r.fields(nil), zap.Stringer("resource_version", check.marker))...)
 }
 

@@ -76,10 +76,13 @@ func playConsumer(t *testing.T, trouble func(ctx context.Context, until time.Tim
 
 		next := &troubledConsumer{began: time.Now(), trouble: trouble}
 		held := &highWater{}
-		queue := delivery.New(
-			delivery.Config{MaxBytes: queueBytes, BatchMaxRecords: 10, BatchTimeout: 200 * time.Millisecond, DrainTimeout: time.Minute},
-			func(c watchlist.Change) int { return 512 + len(c.Object.JSON) },
-			record.NewBuilder(record.Options{}).Build, next, nil, nil, delivery.Observer{QueueBytes: held.add}, zap.NewNop())
+		queue := delivery.New(delivery.Options[watchlist.Change]{
+			MaxBytes: queueBytes, BatchMaxRecords: 10, BatchTimeout: 200 * time.Millisecond, DrainTimeout: time.Minute,
+			Size:       func(c watchlist.Change) int { return 512 + len(c.Object.JSON) },
+			Build:      record.NewBuilder(record.Options{}).Build,
+			Next:       next,
+			QueueBytes: held.add,
+		})
 		queue.Start()
 		observed := &countingObserver{counts: map[string]int{}}
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)

@@ -27,7 +27,7 @@ func (r *Reader) nowReading() {
 func (r *Reader) countFruitless(end ending) {
 	err := end.err
 	switch {
-	case errors.Is(err, errPollDue), errors.Is(err, errRelistDue), errors.Is(err, errQueueFull), isOwnEnd(err):
+	case errors.Is(err, errPollDue), errors.Is(err, errRelistDue), errors.Is(err, errQueueFull), errors.Is(err, errRewound), isOwnEnd(err):
 		return
 	case !end.snapshot && end.opened && end.lived >= steadyLife && (isCleanEnd(err) || statusCode(err) == 0 && !errors.Is(err, errUndecodable)):
 		r.progressed()

@@ -163,6 +163,12 @@ func (k *keptStates) StateChanged(s State) { k.states = append(k.states, s) }
 func (s *fakeServer) read(t *testing.T, d time.Duration, change ...func(*Options)) (*keptChanges, *keptStates) {
 	t.Helper()
 	s.began = time.Now()
+	return s.readFor(t, d, change...)
+}
+
+// readFor is read, on a server that has begun.
+func (s *fakeServer) readFor(t *testing.T, d time.Duration, change ...func(*Options)) (*keptChanges, *keptStates) {
+	t.Helper()
 	kept, states := &keptChanges{}, &keptStates{}
 	o := Options{
 		Scope: scope.Scope{GroupResource: schema.GroupResource{Resource: "pods"}},

@@ -18,6 +18,9 @@ type follower struct {
 	silence   *time.Timer // fires when it has said nothing for too long
 	relist    *time.Timer
 	rotate    *time.Timer
+	redeliver *time.Timer
+	quiet     *time.Timer   // fires when a quiet stream without bookmarks is to be compared
+	quietDue  bool          // the slot is wanted for that
 	hopeless  error         // why the live stream is no good, as a relist has shown
 	slot      chan struct{} // where to take a slot for a relist, while one is wanted
 }
@@ -25,11 +28,13 @@ type follower struct {
 // follow reads live events from s until it ends, closes it, and says how it ended.
 func (r *Reader) follow(ctx context.Context, s *stream) ending {
 	f := &follower{
-		Reader:  r,
-		live:    s,
-		silence: dueTimer(time.Time{}),
-		relist:  dueTimer(r.schedule.relist),
-		rotate:  dueTimer(r.schedule.rotate),
+		Reader:    r,
+		live:      s,
+		silence:   dueTimer(time.Time{}),
+		relist:    dueTimer(r.schedule.relist),
+		rotate:    dueTimer(r.schedule.rotate),
+		quiet:     dueTimer(time.Time{}),
+		redeliver: dueTimer(r.schedule.redelivery.at),
 	}
 	defer func() {
 		f.abandonRelist()
@@ -38,6 +43,8 @@ func (r *Reader) follow(ctx context.Context, s *stream) ending {
 		f.silence.Stop()
 		f.relist.Stop()
 		f.rotate.Stop()
+		f.redeliver.Stop()
+		f.quiet.Stop()
 	}()
 	if s.opened { // a snapshot that goes on
 		f.began = time.Now()
@@ -52,6 +59,7 @@ func (r *Reader) follow(ctx context.Context, s *stream) ending {
 	if !f.began.IsZero() {
 		end.lived = time.Since(f.began)
 	}
+	r.noteAlive(end)
 	if f.live.opened || !isUnanswered(err) { // a server that cannot be reached is not silent
 		f.sumQuiet()
 	}
@@ -69,6 +77,9 @@ func (f *follower) loop(ctx context.Context) error {
 		}
 		if f.hopeless != nil {
 			return f.hopeless
+		}
+		if err := f.reportDrops(ctx); err != nil {
+			return err
 		}
 		select {
 		case <-sent:
@@ -91,7 +102,11 @@ func (f *follower) loop(ctx context.Context) error {
 				return errSilent
 			}
 		case <-f.relist.C:
-			f.slot = f.SnapshotSlots.taken
+			f.slot, f.quietDue = f.SnapshotSlots.taken, false
+		case <-f.quiet.C:
+			if f.slot == nil && f.successor == nil && f.Knowledge.lacksBookmarks() {
+				f.slot, f.quietDue = f.SnapshotSlots.taken, true
+			}
 		case f.slot <- struct{}{}:
 			f.slot = nil
 			if err := f.beginRelist(ctx, f.SnapshotSlots.hold()); err != nil {
@@ -104,6 +119,13 @@ func (f *follower) loop(ctx context.Context) error {
 				return err
 			}
 			f.armRelist()
+		case <-f.drops.signal:
+			f.noteDrops()
+			if at := f.schedule.redelivery.at; !at.IsZero() {
+				f.redeliver.Reset(time.Until(at))
+			}
+		case <-f.redeliver.C:
+			f.beginRedelivery()
 		case api := <-f.apis:
 			if f.useAPI(api) {
 				f.beginRotate(ctx)
@@ -125,6 +147,9 @@ func (f *follower) takeLive(c chunk) error {
 		}
 		return err
 	}
+	if c.head != nil {
+		return f.badFrame(&frameTooLargeError{c.head})
+	}
 	if c.opened {
 		f.began = time.Now()
 		f.listen()
@@ -137,6 +162,10 @@ func (f *follower) takeLive(c chunk) error {
 func (f *follower) abandonRelist() {
 	if f.successor != nil && f.successor.relist != nil {
 		f.Observer.RelistEnded("failed")
+		if f.successor.relist.quiet {
+			f.schedule.quiet = time.Now() // on the stream that follows
+			return
+		}
 		f.scheduleRelist(failedRelistRetry)
 	}
 }
@@ -153,7 +182,11 @@ func (f *follower) readLive(ctx context.Context) error {
 		if f.lost != nil {
 			return errRelistDue // what an earlier process has begun to make up for is still to be compared
 		}
+		f.Knowledge.watchDelivered()
+		f.server.missedByMute = false
 		f.server.quiet, f.server.quietChecks = 0, 0
+		f.server.recoveries, f.server.futile = 0, 0
+		f.schedule.quiet = time.Time{}
 		f.server.behindSince = time.Time{}
 		f.listen()
 	}
@@ -165,6 +198,7 @@ func (f *follower) readLive(ctx context.Context) error {
 func (f *follower) listen() {
 	f.quietFrom = time.Now()
 	f.silence.Reset(f.silenceLimit(f.live))
+	f.armQuiet()
 }
 
 // sumQuiet adds to how long streams have said nothing.
@@ -185,6 +219,8 @@ func (f *follower) deletedLive(key Key, rv version) {
 // silenceLimit is how long a stream may say nothing before it counts as dead.
 func (r *Reader) silenceLimit(s *stream) time.Duration {
 	switch {
+	case s.frames == 0 && r.Knowledge.doubtsWatches(), r.server.missedByMute:
+		return resumeSilenceLimit
 	case r.Knowledge.lacksBookmarks():
 		return 2 * watchTimeout // the watch's own timeout comes first
 	case s.frames == 0:

@@ -99,17 +99,19 @@ func TestSuccessorTakesOverWhenTheLiveStreamEnds(t *testing.T) {
 						steps := lines(added("a", 5), markerLine(7))
 						return fakeAnswer{end: end, steps: append(steps,
 							fakeStep{after: time.Minute, line: bookmarkLine(7), until: rotated},
-							after(40*time.Second, objectLine("MODIFIED", "a", 8)), // still the live one
-							after(60*time.Second, bookmarkLine(8)))}
+							after(10*time.Second, objectLine("MODIFIED", "a", 8)), // still the live one
+							after(100*time.Second, ""))}
 					}
-					close(rotated)
+					if n == 1 {
+						close(rotated)
+					}
 					return fakeAnswer{steps: append([]fakeStep{after(170*time.Second, objectLine("MODIFIED", "a", 8))}, minutely(3, 8)...)}
 				}}
 				kept, _ := s.read(t, 10*time.Minute, func(o *Options) { o.RotateInterval = 5 * time.Minute; o.Now = time.Now })
 				require.Len(t, s.requests, 2, "%v", s.requests)
 				require.Len(t, kept.changes, 4)
 				assert.Equal(t, Modified, kept.changes[3].Type)
-				assert.WithinDuration(t, s.began.Add(s.requests[1].at+40*time.Second), kept.changes[3].ReadAt, time.Second)
+				assert.WithinDuration(t, s.began.Add(s.requests[1].at+10*time.Second), kept.changes[3].ReadAt, time.Second)
 			})
 		})
 	}

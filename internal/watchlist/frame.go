@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -120,7 +119,8 @@ func (r *Reader) decode(object []byte, lastTry bool) (redact.Object, error) {
 		err = fmt.Errorf("%d bytes follow the object", len(object)-n)
 	}
 	if err == nil {
-		r.completeKind(&obj)
+		r.setKind(&obj)
+		setCluster(&obj)
 		return obj, nil
 	}
 	r.Observer.FrameUndecodable()
@@ -130,19 +130,4 @@ func (r *Reader) decode(object []byte, lastTry bool) (redact.Object, error) {
 		}
 	}
 	return redact.Object{}, fmt.Errorf("%w of %s: %w", errUndecodable, r.Scope.Resource, err)
-}
-
-// completeKind writes kind and apiVersion into an object that came without: the items of a LIST of a
-// built-in resource do.
-func (r *Reader) completeKind(obj *redact.Object) {
-	if obj.Kind != "" || r.API.Kind == "" {
-		return
-	}
-	obj.Kind, obj.APIVersion = r.API.Kind, r.API.APIVersion(r.Scope.Group)
-	head := `{"kind":` + strconv.Quote(obj.Kind) + `,"apiVersion":` + strconv.Quote(obj.APIVersion)
-	if obj.JSON == "{}" {
-		obj.JSON = head + "}"
-		return
-	}
-	obj.JSON = head + "," + obj.JSON[1:]
 }

@@ -3,6 +3,8 @@ package watchlist
 import (
 	"context"
 	"time"
+
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/redact"
 )
 
 // lostHistory is a stretch of history that has to be made up for by comparing a snapshot with the
@@ -15,6 +17,7 @@ type lostHistory struct {
 	noted  bool // a Suspected change was emitted
 	ask    bool // the server may have the history after all: a watch will tell
 
+	object redact.Identity // that is to blame, if it is one and can be named
 	// widened: the objects that are not known may be new only to the scope.
 	widened bool
 
@@ -75,13 +78,14 @@ const (
 	reasonScopeChanged = "scope_changed"
 	reasonHistoryReset = "history_reset"
 	reasonExpired      = "expired"
+	reasonUnverified   = "unverified"
 	reasonUndecodable  = "undecodable"
 )
 
 func (l *lostHistory) suspicion() Change {
 	return Change{Type: Suspected, Doubt: l.doubt, Gap: &GapInfo{
 		Reason: l.reason, FromRV: l.from.String(), From: l.since,
-		Added: l.added, Modified: l.modified, Deleted: l.deleted,
+		Added: l.added, Modified: l.modified, Deleted: l.deleted, Object: l.object,
 	}}
 }
 
@@ -107,7 +111,7 @@ func (l *lostHistory) note(ctx context.Context, r *Reader) error {
 func (r *Reader) restoreLoss(s *Suspicion) {
 	r.lost = &lostHistory{
 		reason: s.Gap.Reason, doubt: s.Doubt, from: parseVersion(s.Gap.FromRV), since: s.Gap.From, noted: true,
-		added: s.Gap.Added, modified: s.Gap.Modified, deleted: s.Gap.Deleted,
+		added: s.Gap.Added, modified: s.Gap.Modified, deleted: s.Gap.Deleted, object: s.Gap.Object,
 	}
 	r.server.historyReset = s.Gap.Reason == reasonHistoryReset
 	r.lost.widened = s.Gap.Reason == reasonScopeChanged
@@ -129,7 +133,15 @@ func (l *lostHistory) differences() int { return l.added + l.modified + l.delete
 
 // isGap reports whether something could not be seen, as a snapshot at that version shows.
 func (l *lostHistory) isGap(until version) bool {
-	return l.differences() > 0 || l.doubt == certain || l.doubt == suspected && until != l.from
+	switch {
+	case l.differences() > 0:
+		return true
+	case l.doubt == checked:
+		return false
+	case l.reason == reasonHistoryReset, l.reason == reasonUndecodable:
+		return true
+	}
+	return until != l.from // else the server has not come further, and nothing can have been missed
 }
 
 // gap is the one record that says what could not be seen.
@@ -138,6 +150,6 @@ func (l *lostHistory) gap(r *Reader, until version) Change {
 		Reason: l.reason,
 		FromRV: l.from.String(), ToRV: until.String(),
 		From: l.since, To: r.Now(),
-		Added: l.added, Modified: l.modified, Deleted: l.deleted,
+		Added: l.added, Modified: l.modified, Deleted: l.deleted, Object: l.object,
 	}}
 }

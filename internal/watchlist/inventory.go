@@ -103,6 +103,12 @@ type inventory struct {
 	// What does not fit an entry: UIDs that are not UUIDs and versions that are not uint64.
 	oddUIDs     map[Key]string
 	oddVersions map[Key]string
+
+	contents map[Key]uint64 // hashes of the objects whose versions mean nothing, as they were emitted last
+
+	// The logical clusters of objects that name one, each name once.
+	clusters     map[Key]string
+	clusterNames map[string]string
 }
 
 type entry struct {
@@ -116,6 +122,16 @@ func newInventory() *inventory {
 		entries:     make(map[Key]entry),
 		oddUIDs:     make(map[Key]string),
 		oddVersions: make(map[Key]string),
+		contents:    make(map[Key]uint64),
+
+		clusters:     make(map[Key]string),
+		clusterNames: make(map[string]string),
+	}
+}
+
+func (inv *inventory) forgetContent(key Key) {
+	if len(inv.contents) > 0 {
+		delete(inv.contents, key)
 	}
 }
 
@@ -149,6 +165,9 @@ func (inv *inventory) put(key Key, id redact.Identity, rv version) {
 			inv.oddUIDs[key] = strings.Clone(id.UID)
 		}
 	}
+	if id.Cluster != "" {
+		inv.putCluster(key, id.Cluster)
+	}
 	if rv.text != "" {
 		inv.oddVersions[key] = rv.text
 	} else if len(inv.oddVersions) > 0 {
@@ -156,6 +175,15 @@ func (inv *inventory) put(key Key, id redact.Identity, rv version) {
 	}
 	e.rv = rv.number
 	inv.entries[key] = e
+}
+
+func (inv *inventory) putCluster(key Key, cluster string) {
+	name, ok := inv.clusterNames[cluster]
+	if !ok {
+		name = strings.Clone(cluster)
+		inv.clusterNames[name] = name
+	}
+	inv.clusters[key] = name
 }
 
 func (inv *inventory) remove(key Key) {
@@ -166,6 +194,8 @@ func (inv *inventory) remove(key Key) {
 	delete(inv.entries, key)
 	delete(inv.oddUIDs, key)
 	delete(inv.oddVersions, key)
+	delete(inv.clusters, key)
+	inv.forgetContent(key)
 	if inv.names.remove(e.name) {
 		inv.compactNames()
 	}
@@ -186,6 +216,13 @@ func (inv *inventory) beginPass() { inv.pass++ }
 // mark says that the snapshot under way holds the object; unmark takes that back.
 func (inv *inventory) markSeen(key Key)   { inv.setPass(key, inv.pass) }
 func (inv *inventory) unmarkSeen(key Key) { inv.setPass(key, inv.pass-1) }
+
+// wasEmitted reports whether a version of the object was emitted, or one that is known only by its content.
+func (inv *inventory) wasEmitted(key Key) bool {
+	_, ok := inv.contents[key]
+	rv, known := inv.get(key)
+	return ok || known && !rv.none()
+}
 
 // wasSeen reports whether the snapshot under way held the object.
 func (inv *inventory) wasSeen(key Key) bool {
@@ -239,7 +276,7 @@ func (inv *inventory) identity(key Key) redact.Identity {
 	if !ok {
 		return redact.Identity{}
 	}
-	id := redact.Identity{ResourceVersion: inv.versionOf(key, e).String()}
+	id := redact.Identity{ResourceVersion: inv.versionOf(key, e).String(), Cluster: inv.clusters[key]}
 	id.Namespace, id.Name = inv.names.get(e.name)
 	if odd, ok := inv.oddUIDs[key]; ok {
 		id.UID = odd

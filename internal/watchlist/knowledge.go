@@ -41,6 +41,9 @@ type Knowledge struct {
 	sawBookmark   bool
 	sawEndMarker  bool // of streamed initial events
 	anyVersion    bool // a snapshot cannot be had at a given version
+
+	gone   version // the latest version from which the history was found expired
+	goneAt time.Time
 }
 
 // learned is something found out about a server that need not stay true.
@@ -156,9 +159,10 @@ func (k *Knowledge) doubtsWatches() bool {
 
 // watchDelivered notes that a watch has delivered something.
 func (k *Knowledge) watchDelivered() {
-	if k.watchDelivers.Swap(true) {
+	if k.watchDelivers.Load() && !k.doubtsWatches() {
 		return
 	}
+	k.watchDelivers.Store(true)
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.mute, k.unwatchable = learned{}, learned{}
@@ -219,4 +223,25 @@ func (k *Knowledge) takeAnyVersion() (news bool) {
 	news = !k.anyVersion
 	k.anyVersion = true
 	return news
+}
+
+// goneMemory is for how long readers need not ask whether the history is gone, since one of them has.
+const goneMemory = 30 * time.Second
+
+// historyGone notes that the server has no history from that version on.
+func (k *Knowledge) historyGone(from version) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if time.Since(k.goneAt) > goneMemory || k.gone.before(from) {
+		k.gone = from
+	}
+	k.goneAt = time.Now()
+}
+
+// isHistoryGone reports whether a reader has just learned that the server has no history from that version on. A version
+// means the same to all readers of a resource.
+func (k *Knowledge) isHistoryGone(from version) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return time.Since(k.goneAt) <= goneMemory && k.gone.comparable() && k.gone.atLeast(from)
 }

@@ -81,7 +81,7 @@ func (r *Reader) liveObject(ctx context.Context, s *stream, f frame, t Type, onD
 		r.forget(key)
 		onDeletion(key, s.laterOf(rv))
 	} else {
-		r.remember(key, obj.Identity, rv)
+		r.rememberObject(key, &obj, rv)
 	}
 	r.position.advance(rv, key)
 	r.lastKnown = r.Now()

@@ -6,7 +6,8 @@ type Observer interface {
 	StreamEnded(reason string) // see endReason
 	DuplicateDropped()
 	FrameUndecodable()
-	Recovered() // a change marked recovered was emitted
+	FrameOfAnotherKind() // than the resource's; it is read all the same
+	Recovered()          // a change marked recovered was emitted
 	GapRecorded(reason string)
 	RelistEnded(outcome string) // complete, failed
 	Paused()
@@ -21,6 +22,7 @@ func (NopObserver) StreamOpened(string)  {}
 func (NopObserver) StreamEnded(string)   {}
 func (NopObserver) DuplicateDropped()    {}
 func (NopObserver) FrameUndecodable()    {}
+func (NopObserver) FrameOfAnotherKind()  {}
 func (NopObserver) Recovered()           {}
 func (NopObserver) GapRecorded(string)   {}
 func (NopObserver) RelistEnded(string)   {}

@@ -44,7 +44,7 @@ func TestNothingKeepsAFrameInMemory(t *testing.T) {
 	const objects = 40
 	ignore := func(Key, version) {}
 	relistOf := func(r *Reader, metadataOnly bool) (*follower, *relist) {
-		l := &relist{stream: &stream{}, metadataOnly: metadataOnly, pending: map[Key]redact.Object{}, deleted: map[Key]version{}}
+		l := &relist{stream: &stream{}, metadataOnly: metadataOnly, pending: pendingObjects{objects: map[Key]pendingObject{}}, deleted: map[Key]version{}}
 		return &follower{Reader: r, successor: &successor{stream: l.stream, relist: l}}, l
 	}
 	for name, place := range map[string]func(t *testing.T, r *Reader) any{
@@ -83,7 +83,7 @@ func TestNothingKeepsAFrameInMemory(t *testing.T) {
 		},
 		"objects of a relist beyond the bound": func(t *testing.T, r *Reader) any {
 			f, l := relistOf(r, false)
-			l.pendingBytes = maxPendingBytes
+			l.pending.bytes = maxPendingBytes
 			for n := range objects {
 				require.NoError(t, f.relistFrame(t.Context(), l, oddFrame("ADDED", n)))
 			}
@@ -113,6 +113,33 @@ func TestNothingKeepsAFrameInMemory(t *testing.T) {
 			runtime.KeepAlive(r)
 			assert.Less(t, grown, int64(4<<20), "bytes that %d objects of 1 MiB leave behind", objects)
 			t.Logf("%d bytes", grown)
+		})
+	}
+}
+
+// However much a relist finds missing, it keeps no more of it than the bound.
+func TestRelistThatFindsEverythingMissing(t *testing.T) {
+	const objects = 50_000
+	for name, metadataOnly := range map[string]bool{"objects": false, "metadata": true} {
+		t.Run(name, func(t *testing.T) {
+			r := bareReader()
+			l := &relist{stream: &stream{}, metadataOnly: metadataOnly, pending: pendingObjects{objects: map[Key]pendingObject{}}, deleted: map[Key]version{}}
+			f := &follower{Reader: r, successor: &successor{stream: l.stream, relist: l}}
+			padding := strings.Repeat("x", 2000)
+			before := heapBytes()
+			most := int64(0)
+			for n := range objects {
+				frame := fmt.Appendf(nil, `{"type":"ADDED","object":{"kind":"Odd","apiVersion":"example.com/v1","metadata":{"name":"object-%d","namespace":"ns","uid":"9f0e1d2c-0000-4000-8000-%012x","resourceVersion":"%d"},"spec":%q}}`, n, n, n+10, padding)
+				require.NoError(t, f.relistFrame(t.Context(), l, frame))
+				if n%5000 == 3500 { // near 8 MiB the first time
+					most = max(most, heapBytes()-before)
+				}
+			}
+			most = max(most, heapBytes()-before)
+			assert.Len(t, l.pending.objects, objects)
+			assert.Less(t, most, int64(24<<20), "bytes that 100 MB of missed objects take")
+			t.Logf("%d bytes", most)
+			runtime.KeepAlive(f)
 		})
 	}
 }

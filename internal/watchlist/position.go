@@ -92,7 +92,11 @@ type position struct {
 
 func closedPosition(rv version) position { return position{rv: rv, closed: true} }
 
-func (p *position) none() bool { return p.rv.none() }
+// none reports whether the initial state is yet to be read.
+func (p *position) none() bool { return p.rv.none() && !p.closed }
+
+// unversioned reports whether what was read has no version, so that nothing can be watched from there.
+func (p *position) unversioned() bool { return p.rv.none() && p.closed }
 
 // covers says that the event has been read already.
 func (p *position) covers(rv version, key Key) bool {

@@ -6,6 +6,8 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"time"
+
+	"go.uber.org/zap/zapcore"
 )
 
 // react decides what follows from the end of a stream: whether the history since the position is still to be
@@ -19,14 +21,21 @@ func (r *Reader) react(ctx context.Context, end ending) {
 	}
 	r.countFruitless(end)
 	r.checkQuiet(end)
+	r.countMute(end)
 	err := end.err
 	if end.listed {
 		r.noteFailedList(err)
 	}
 	switch {
+	case errors.Is(err, errPollDue) && !r.polls():
+		return // a watch is tried again
+
 	case errors.Is(err, errPollDue), errors.Is(err, errRelistDue):
 		r.loseHistory("relist", checked)
 		return
+
+	case errors.Is(err, errRewound):
+		return // a second snapshot is compared by equality
 
 	case errors.Is(err, errQueueFull):
 		r.Observer.Paused()
@@ -57,10 +66,13 @@ func (r *Reader) react(ctx context.Context, end ending) {
 
 	case isExpired(err) && !end.snapshot:
 		// An API server that restarts, or a CRD that is edited, forgets its history; nothing is wrong.
-		r.loseHistory(reasonExpired, certain)
-		if time.Since(r.schedule.lastSnapshot) < steadyLife && end.lived < steadyLife {
-			r.wait(ctx, r.backoff.NextBackOff())
+		r.Knowledge.historyGone(r.position.rv)
+		if r.wasAlive() {
+			r.loseHistory(reasonExpired, checked)
+		} else {
+			r.loseHistory(reasonExpired, certain)
 		}
+		r.paceRecovery(ctx, end)
 		return
 
 	case isExpired(err) && !end.listed:
@@ -72,6 +84,9 @@ func (r *Reader) react(ctx context.Context, end ending) {
 		return
 
 	case end.snapshot && !end.listed && r.givesUpStreaming(end):
+		return
+
+	case r.compareUnanswered(end):
 		return
 
 	case isWatchUnsupported(err) && !end.listed:
@@ -102,6 +117,10 @@ func (r *Reader) react(ctx context.Context, end ending) {
 			r.faults.badSnapshots++
 		} else if r.faults.badFrames > 1 {
 			r.loseHistory(reasonUndecodable, certain)
+			if r.lost != nil {
+				r.lost.object = objectTooLarge(err)
+			}
+			r.Logger.Error("watch event cannot be decoded, going around it with a fresh snapshot", r.fields(err)...)
 		}
 
 	case isCleanEnd(err) && end.opened && !end.snapshot:
@@ -125,7 +144,11 @@ func (r *Reader) react(ctx context.Context, end ending) {
 func (r *Reader) reactToSilence(end ending) {
 	r.server.quiet = 0
 	if end.frames == 0 {
-		r.loseHistory("silent", suspected)
+		doubt := suspected
+		if r.Knowledge.doubtsWatches() {
+			doubt = checked // it was only tried again
+		}
+		r.loseHistory("silent", doubt)
 		r.Knowledge.silentWatch()
 	}
 }
@@ -158,9 +181,38 @@ func (r *Reader) reactToRefusedVersion(ctx context.Context, err error) {
 	r.wait(ctx, r.backoff.NextBackOff())
 }
 
+const (
+	maxRecoveryPace = time.Minute
+	maxFutilePace   = 5 * time.Minute
+	quickRecoveries = 2
+)
+
+// paceRecovery waits before a snapshot where recoveries follow one another and no live event or bookmark comes between
+// them: a server that forgets its history all the time, or whose watch never knows the version of its list, would else be
+// asked for everything again and again. What changes meanwhile comes with the next snapshot, that much later.
+func (r *Reader) paceRecovery(ctx context.Context, end ending) {
+	r.server.recoveries++
+	pace, most := time.Duration(0), maxRecoveryPace
+	n := r.server.recoveries - quickRecoveries
+	if r.server.futile > 0 {
+		n, most = max(n, r.server.futile), maxFutilePace
+	}
+	if n > 0 {
+		pace = spread(min(steadyLife<<min(n-1, 10), most))
+	}
+	since := time.Since(r.schedule.lastSnapshot)
+	switch {
+	case since < pace:
+		r.wait(ctx, pace-since)
+	case since < steadyLife && end.lived < steadyLife:
+		r.wait(ctx, r.backoff.NextBackOff())
+	}
+}
+
 // reactToCleanEnd: time was up, the server goes down, or it found this watcher too slow.
 func (r *Reader) reactToCleanEnd(ctx context.Context, end ending) {
-	if end.frames == 0 && end.lived < shortLife {
+	usual := r.isUsualEnd(end)
+	if end.frames == 0 && end.lived < shortLife && !usual {
 		// Some platforms end a watch from an expired version at once and without a word.
 		// https://github.com/kubernetes/kubernetes/issues/104171
 		if r.faults.shortEmptyStreams++; r.faults.shortEmptyStreams >= maxShortEmptyStreams {
@@ -170,15 +222,30 @@ func (r *Reader) reactToCleanEnd(ctx context.Context, end ending) {
 	} else {
 		r.faults.shortEmptyStreams = 0
 	}
-	if end.frames == 0 && end.lived >= shortLife && r.Knowledge.lacksBookmarks() {
+	if end.frames == 0 && end.lived >= shortLife && r.Knowledge.lacksBookmarks() &&
+		time.Since(r.schedule.lastSnapshot) >= unverifiedInterval && r.Now().Sub(r.verified.at) >= unverifiedInterval {
 		// Without bookmarks a watch that is set in the future cannot be told from a quiet one.
-		r.loseHistory("unverified", checked)
+		r.loseHistory(reasonUnverified, checked)
 	}
-	if end.lived >= steadyLife {
-		r.wait(ctx, time.Duration(rand.Int64N(int64(time.Second))))
-		return
+	switch {
+	case end.lived >= steadyLife:
+		r.wait(ctx, rand.N(time.Second))
+	case usual:
+		r.backoff.Reset()
+		r.wait(ctx, max(rand.N(time.Second), shortLife-end.lived))
+	default:
+		r.wait(ctx, r.backoff.NextBackOff())
 	}
-	r.wait(ctx, r.backoff.NextBackOff())
+}
+
+// isUsualEnd reports whether the server ends streams like this one in good order: after it has delivered something, or
+// after about as long as the one before. Some proxies allow a stream a few seconds only.
+func (r *Reader) isUsualEnd(end ending) bool {
+	usual := end.frames > 0 || r.server.streamLife > 0 && end.lived >= r.server.streamLife*8/10
+	if end.frames > 0 || end.lived >= shortLife {
+		r.server.streamLife = end.lived
+	}
+	return usual
 }
 
 // givesUpStreaming decides, after a streamed snapshot that did not come to its end, whether the next one is a LIST.
@@ -200,7 +267,7 @@ func (r *Reader) givesUpStreaming(end ending) bool {
 		case proven:
 			return r.listInstead(err, "server never sends the end of the initial state of resource, listing it instead")
 		case first:
-			r.Logger.Info("server did not send the end of the initial state of resource, listing it instead this time", r.fields(err)...)
+			r.log(zapcore.InfoLevel, "server did not send the end of the initial state of resource, listing it instead this time", "", r.fields(err)...)
 		}
 		r.server.listNext = true
 		return true
@@ -231,7 +298,7 @@ func (r *Reader) listInstead(err error, message string) bool {
 		return false
 	}
 	if r.Knowledge.noWatchList() {
-		r.Logger.Info(message, r.fields(err)...)
+		r.log(zapcore.InfoLevel, message, "", r.fields(err)...)
 	}
 	r.server.listNext = true
 	return true
@@ -256,7 +323,7 @@ func (r *Reader) listForbidden(err error) bool {
 	r.server.listNext = false
 	news := r.Knowledge.noList()
 	if news {
-		r.Logger.Warn("no right to list resource, which its server seems not to stream: streaming it all the same; grant the verb list",
+		r.log(zapcore.WarnLevel, "no right to list resource, which its server seems not to stream: streaming it all the same; grant the verb list", "",
 			r.fields(err)...)
 	}
 	return news

@@ -43,8 +43,11 @@ type Options struct {
 
 	RelistInterval time.Duration // mean time between relists; 0 is never
 	RotateInterval time.Duration // mean time between rotations; 0 is never
-	EmitSnapshots  bool          // a relist emits every object, not only what differs
-	SkipInitial    bool          // the initial state is not emitted, only what changes
+	// QuietInterval is the mean time after which a stream is compared that says nothing where no bookmarks come; 0 is
+	// never.
+	QuietInterval time.Duration
+	EmitSnapshots bool // a relist emits every object, not only what differs
+	SkipInitial   bool // the initial state is not emitted, only what changes
 
 	// Restore gives back what was known when an earlier reader of the scope was stopped: add is called for each
 	// object, and then the progress is returned. With an error it is as if nothing had been known. Where it is set,
@@ -86,6 +89,9 @@ const (
 	parkInterval        = 5 * time.Minute
 	servedCheckInterval = 30 * time.Second
 
+	// unverifiedInterval is how far apart comparisons are at least where watches without bookmarks end without a word.
+	unverifiedInterval = 5 * time.Minute
+
 	maxIncompleteSnapshots = 3
 	maxFailedLists         = 3
 	maxMarkersNoVersion    = 2
@@ -122,6 +128,9 @@ type Reader struct {
 	// unverified: whether the server holds what the inventory does has not been seen since it was restored.
 	unverified bool
 
+	drops  drops  // not noted yet
+	denial denial // not reported yet
+
 	apis chan scope.API // holds how the server serves the resource now, if that has changed
 
 	backoff *backoff.ExponentialBackOff
@@ -136,14 +145,22 @@ type verification struct {
 
 // serverView is how the server looks to this reader; what holds for all readers of the resource is in Knowledge.
 type serverView struct {
-	historyReset bool      // versions are lower than they were: only equality means something
-	behindSince  time.Time // since when the server has not come as far as the position
-	behindSeen   time.Time // when that was seen last
-	freshNext    bool      // the next stream should leave the connection
-	listNext     bool      // the next snapshot should be a LIST, whatever is known of the server
+	historyReset bool          // versions are lower than they were: only equality means something
+	behindSince  time.Time     // since when the server has not come as far as the position
+	behindSeen   time.Time     // when that was seen last
+	freshNext    bool          // the next stream should leave the connection
+	mute         int           // watches in a row that were open for long and delivered nothing
+	missedByMute bool          // and a comparison found what they should have delivered
+	unanswered   int           // watches in a row that were not answered
+	streamLife   time.Duration // of the last stream that the server ended in good order
+	listNext     bool          // the next snapshot should be a LIST, whatever is known of the server
 
 	quiet       time.Duration // how long streams have said nothing, one after the other
 	quietChecks int           // comparisons for that reason, which found nothing
+
+	aliveUntil time.Time // when the last quiet stream was cut, which had been alive until then
+	recoveries int       // from expired history, since the last live event or bookmark
+	futile     int       // those of them in a row that found the server no further than the position
 }
 
 // faults counts what went wrong since it last went well.
@@ -166,7 +183,9 @@ type faults struct {
 type schedule struct {
 	relist        time.Time
 	relistObjects bool // the last relist found objects missing, and the next one has to bring them
+	redelivery    redelivery
 	rotate        time.Time
+	quiet         time.Time // comparison of a quiet stream without bookmarks
 	lastSnapshot  time.Time
 }
 
@@ -186,6 +205,7 @@ func NewReader(o Options) *Reader {
 		inventory:    newInventory(),
 		deletedAhead: make(map[Key]version),
 		apis:         make(chan scope.API, 1),
+		drops:        drops{signal: make(chan struct{}, 1)},
 		backoff:      NewBackoff(800*time.Millisecond, 30*time.Second),
 		slow:         NewBackoff(10*time.Second, time.Minute),
 	}
@@ -229,7 +249,11 @@ type ending struct {
 // readOnce opens what the position calls for and reads it to its end: a snapshot where there is no position
 // or the history since then is lost, and after it, or else at once, the changes from the position on.
 func (r *Reader) readOnce(ctx context.Context) ending {
+	r.noteDrops()
 	var s *stream
+	if !r.position.none() && r.lost == nil && r.Knowledge.isHistoryGone(r.position.rv) {
+		r.loseHistory(reasonExpired, certain) // to ask for it once more would be futile
+	}
 	if r.position.none() || r.lost != nil && !r.lost.ask {
 		began := time.Now()
 		var err error
@@ -241,7 +265,7 @@ func (r *Reader) readOnce(ctx context.Context) ending {
 			return end
 		}
 	}
-	if r.Knowledge.polls() {
+	if r.polls() {
 		if s != nil {
 			s.close()
 		}
@@ -260,6 +284,9 @@ func (r *Reader) readOnce(ctx context.Context) ending {
 	}
 	return r.follow(ctx, s)
 }
+
+// polls reports whether snapshots at intervals are all that can be had.
+func (r *Reader) polls() bool { return r.Knowledge.polls() || r.position.unversioned() }
 
 // SetAPI makes the reader go on with the resource as the server serves it now. The objects and their resourceVersions
 // are the same in every version of an API, so nothing is emitted twice and nothing is lost. It is safe for concurrent

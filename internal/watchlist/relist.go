@@ -3,10 +3,10 @@ package watchlist
 import (
 	"context"
 	"errors"
-	"sort"
 	"time"
 
 	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/redact"
@@ -21,8 +21,6 @@ const (
 	relistObjectsPerSecond = 25_000
 	// relistBurst is how many objects of a relist are read before the live stream has its turn.
 	relistBurst = 250
-	// maxPendingBytes bounds what is kept of objects that the live stream has yet to deliver.
-	maxPendingBytes = 8 << 20
 )
 
 // relist is a snapshot taken beside the live stream, to find what that stream has missed. Nothing is told
@@ -35,14 +33,16 @@ type relist struct {
 	stream       *stream
 	from         version // the position when it began
 	metadataOnly bool
+	quiet        bool // of a stream that says nothing, where no bookmarks come
 	slot         *slot
 	unidentified bool // some object could not be identified: nothing is proven absent
 
-	pending      map[Key]redact.Object // newer in the snapshot than in the inventory
-	pendingBytes int
-	deleted      map[Key]version // by the live stream, since the relist began
+	older   olderObjects
+	pending pendingObjects
+	deleted map[Key]version // by the live stream, since the relist began
 
 	complete   bool
+	emitsSet   bool // of SNAPSHOT records
 	endVersion version
 	set        snapshotSet // of relist.emit: snapshot
 }
@@ -63,18 +63,20 @@ func (f *follower) beginRelist(ctx context.Context, held *slot) error {
 	l := &relist{
 		from:    f.position.rv,
 		slot:    held,
-		pending: make(map[Key]redact.Object),
+		pending: pendingObjects{objects: make(map[Key]pendingObject)},
 		deleted: make(map[Key]version),
 	}
 	req := f.snapshotRequest()
 	req.FreshConnection = true
 	// It may be the metadata that the server cannot give.
-	l.metadataOnly = !f.EmitSnapshots && !f.schedule.relistObjects && f.faults.failedRelists < maxFailedRelists
+	l.quiet, f.quietDue = f.quietDue, false
+	l.metadataOnly = (l.quiet || !f.EmitSnapshots) && !f.schedule.relistObjects && f.faults.failedRelists < maxFailedRelists
+	l.emitsSet = f.EmitSnapshots && !l.quiet
 	req.MetadataOnly = l.metadataOnly
 	f.inventory.beginPass()
 	l.stream = f.openSnapshot(ctx, req, held)
 	f.successor = &successor{stream: l.stream, relist: l}
-	if f.EmitSnapshots {
+	if l.emitsSet {
 		return l.set.begin(ctx, f.Reader)
 	}
 	return nil
@@ -109,7 +111,7 @@ func (f *follower) readRelist(ctx context.Context) error {
 		if l.endsAtMarker() {
 			s.close()
 		}
-		s.setDue(catchUpTimeout)
+		s.setDue(f.catchUp(l))
 		l.slot.release()
 	}
 	if f.position.hasPassed(l.endVersion) {
@@ -132,7 +134,8 @@ func (f *follower) relistFrame(ctx context.Context, l *relist, line []byte) erro
 		// object is not in the snapshot.
 		if id, err := f.Plan.Identify(fr.object); err == nil {
 			f.inventory.unmarkSeen(keyOf(id))
-			delete(l.pending, keyOf(id))
+			l.older.drop(keyOf(id))
+			delete(l.pending.objects, keyOf(id))
 		}
 		return nil
 	case watch.Bookmark:
@@ -173,18 +176,20 @@ func (f *follower) relistObject(ctx context.Context, l *relist, fr frame) error 
 	switch {
 	case isGone && !gone.before(rv):
 		return nil
-	case isKnown && rv == known && f.EmitSnapshots:
+	case isKnown && rv == known && l.emitsSet:
 		obj, err := f.decode(fr.object, true)
 		if err != nil {
 			f.unidentifiedInRelist(l, err)
 			return nil
 		}
 		return f.emitRelisted(ctx, l, key, obj)
-	case isKnown && !f.isNewer(rv, known):
+	case isKnown && f.relate(rv, known) == emitted:
+		l.older.note(key, rv, known, nil)
 		return nil
 	}
+	l.older.drop(key)
 	if l.metadataOnly {
-		l.pending[key] = redact.Object{Identity: id}
+		l.pending.add(key, rv, nil)
 		return nil
 	}
 	obj, err := f.decode(fr.object, true)
@@ -192,11 +197,26 @@ func (f *follower) relistObject(ctx context.Context, l *relist, fr frame) error 
 		f.unidentifiedInRelist(l, err)
 		return nil
 	}
-	if l.pendingBytes += len(obj.JSON); l.pendingBytes > maxPendingBytes {
-		obj = redact.Object{Identity: obj.Identity.Clone()}
-	}
-	l.pending[key] = obj
+	l.pending.add(key, rv, &obj)
 	return nil
+}
+
+// tooLargeInRelist deals with an object that is too large to be read. It is in the snapshot, if that much is known of it,
+// and if it is missing from the inventory a recovery will bring what can be had of it.
+func (f *follower) tooLargeInRelist(l *relist, head []byte) {
+	id, err := f.identifyTooLarge(head)
+	if err != nil {
+		f.unidentifiedInRelist(l, err)
+		return
+	}
+	key := keyOf(id)
+	if !f.owns(key) {
+		return
+	}
+	f.inventory.markSeen(key)
+	if known, ok := f.inventory.get(key); !ok || f.relate(parseVersion(id.ResourceVersion), known) != emitted {
+		l.pending.add(key, parseVersion(id.ResourceVersion), nil)
+	}
 }
 
 func (f *follower) unidentifiedInRelist(l *relist, cause error) {
@@ -225,6 +245,9 @@ func (f *follower) emitRelisted(ctx context.Context, l *relist, key Key, obj red
 func (f *follower) finishRelist(ctx context.Context) error {
 	l := f.successor.relist
 	missed := &lostHistory{reason: "missed_by_watch", from: f.verified.version, since: f.verified.at}
+	if f.schedule.redelivery.now {
+		missed.reason = reasonDropped
+	}
 	next, err := f.settleRelist(ctx, l, missed)
 	if err != nil {
 		if missed.differences() > 0 {
@@ -237,11 +260,16 @@ func (f *follower) finishRelist(ctx context.Context) error {
 
 // settleRelist emits the differences and returns what to do next.
 func (f *follower) settleRelist(ctx context.Context, l *relist, missed *lostHistory) (next func(context.Context) error, err error) {
+	if rewound, _ := l.older.prove(l.endVersion); rewound {
+		f.lost = missed
+		f.resetHistory(errRewound)
+		return nil, errRelistDue
+	}
 	settled, err := f.settlePending(ctx, l, missed)
 	if err != nil {
 		return nil, err
 	}
-	if l.metadataOnly && (!settled || l.unidentified) {
+	if l.metadataOnly && (!settled || l.unidentified) && l.pending.missed <= maxMissedObjects {
 		return f.relistForObjects, nil
 	}
 	if !settled {
@@ -256,12 +284,21 @@ func (f *follower) settleRelist(ctx context.Context, l *relist, missed *lostHist
 	if err := f.emitRelistEnd(ctx, l, missed); err != nil {
 		return nil, err
 	}
-	f.unverified = false
+	f.unverified, f.schedule.redelivery.now = false, false
 	f.Observer.RelistEnded("complete")
 	f.verified = verification{l.endVersion, f.Now()}
 	f.schedule.relistObjects, f.faults.failedRelists = false, 0
-	f.scheduleRelist(f.RelistInterval)
-	f.armRelist()
+	f.server.listNext = false
+	if l.emitsSet || !f.EmitSnapshots {
+		f.scheduleRelist(f.RelistInterval)
+		f.armRelist()
+	}
+	if missed.differences() > 0 && !f.Knowledge.watchDelivers.Load() && time.Since(f.began) >= resumeSilenceLimit {
+		f.suspectMute()
+	}
+	if l.quiet && missed.differences() == 0 {
+		return f.keepQuiet, nil
+	}
 	return f.replaceLive, nil
 }
 
@@ -311,13 +348,13 @@ func (f *follower) confirmRelist(ctx context.Context, l *relist, absent []Key, m
 		case ctx.Err() != nil:
 			return ctx.Err()
 		case err == nil && check.missing == 0:
-			f.Logger.Info("a LIST confirms that objects are gone which a relist lacks", append(f.fields(nil), zap.Int("objects", len(absent)))...)
+			f.log(zapcore.InfoLevel, "a LIST confirms that objects are gone which a relist lacks", "", append(f.fields(nil), zap.Int("objects", len(absent)))...)
 			return nil
 		case err == nil:
 			f.streamsLackObjects(check)
 		}
 	}
-	f.Logger.Info("relist lacks many objects, comparing everything with a whole snapshot", append(f.fields(nil), zap.Int("objects", len(absent)))...)
+	f.log(zapcore.InfoLevel, "relist lacks many objects, comparing everything with a whole snapshot", "", append(f.fields(nil), zap.Int("objects", len(absent)))...)
 	f.doubt(absent)
 	f.lost = missed
 	return errRelistDue
@@ -325,7 +362,7 @@ func (f *follower) confirmRelist(ctx context.Context, l *relist, absent []Key, m
 
 // emitRelistEnd emits what follows the last difference.
 func (f *follower) emitRelistEnd(ctx context.Context, l *relist, missed *lostHistory) error {
-	if f.EmitSnapshots {
+	if l.emitsSet {
 		l.set.incomplete = l.unidentified
 		if err := f.emit(ctx, l.set.endChange(f.Reader, l.endVersion), snapshotEmitTimeout); err != nil {
 			return err
@@ -365,41 +402,34 @@ func (f *follower) relistForObjects(ctx context.Context) error {
 	return f.readLive(ctx)
 }
 
-// settlePending tells of the objects that were newer in the snapshot and still are. Where it has only the identity
-// of one, not all is settled: a snapshot with the objects has to be compared.
+// settlePending emits the objects that were newer in the snapshot and still are. Where one is without its body, not all is
+// settled: a snapshot with the objects has to be compared.
 func (f *follower) settlePending(ctx context.Context, l *relist, missed *lostHistory) (settled bool, err error) {
-	keys := make([]Key, 0, len(l.pending))
-	for key := range l.pending {
-		keys = append(keys, key)
-	}
-	sort.Slice(keys, func(i, j int) bool {
-		return parseVersion(l.pending[keys[i]].ResourceVersion).before(parseVersion(l.pending[keys[j]].ResourceVersion))
-	})
 	settled = true
-	for _, key := range keys {
-		obj := l.pending[key]
-		rv := parseVersion(obj.ResourceVersion)
+	for _, key := range l.pending.inOrder() {
+		pending := l.pending.objects[key]
 		known, isKnown := f.inventory.get(key)
 		gone, isGone := l.deleted[key]
 		switch {
-		case isGone && !gone.before(rv):
+		case isGone && !gone.before(pending.version):
 			continue
-		case isKnown && !f.isNewer(rv, known):
-			if f.EmitSnapshots && rv == known && obj.JSON != "" {
-				if err := f.emitRelisted(ctx, l, key, obj); err != nil {
+		case isKnown && f.isUnchanged(key, pending.content(), pending.version, known):
+			if l.emitsSet && !pending.version.before(known) && pending.object != nil && pending.object.JSON != "" {
+				if err := f.emitRelisted(ctx, l, key, *pending.object); err != nil {
 					return false, err
 				}
 			}
 			continue
-		case obj.JSON == "" && (l.metadataOnly || l.pendingBytes > maxPendingBytes):
+		case pending.object == nil:
 			settled = false
+			l.pending.missed++
 			continue
 		}
 		if err := missed.note(ctx, f.Reader); err != nil {
 			return false, err
 		}
-		c := Change{Type: Added, Origin: Recovered, Object: obj, Key: key}
-		if isKnown && !known.none() {
+		c := Change{Type: Added, Origin: Recovered, Object: *pending.object, Key: key}
+		if isKnown && f.inventory.wasEmitted(key) {
 			c.Type = Modified
 		}
 		if err := f.emit(ctx, c, snapshotEmitTimeout); err != nil {
@@ -407,7 +437,7 @@ func (f *follower) settlePending(ctx context.Context, l *relist, missed *lostHis
 		}
 		f.Observer.Recovered()
 		missed.count(c.Type)
-		f.remember(key, obj.Identity, rv)
+		f.rememberObject(key, pending.object, pending.version)
 		f.inventory.markSeen(key)
 	}
 	return settled, nil

@@ -41,6 +41,7 @@ import (
 //	  signal x               lets an answer go on that waits for x
 //	  await x                waits for that
 //	  bookmarks 7 until x    a bookmark a minute, until then
+//	  begin                  the answer begins, with its headers
 //	  hang                   nothing more comes
 //	  end                    the response ends in good order
 //	  reset                  the connection breaks
@@ -298,6 +299,8 @@ func (a *answer) do(action string) bool {
 			return a.waitUntil(a.server.signal(name), nil)
 		}
 		return a.waitUntil(a.server.signal(name), func() { a.do("BOOKMARK " + version) })
+	case "begin":
+		a.begin()
 	case "hang":
 		a.begin()
 		<-a.r.Context().Done()

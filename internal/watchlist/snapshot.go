@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/redact"
@@ -69,7 +71,7 @@ func (r *Reader) snapshotVersion() string {
 // openSnapshot opens a snapshot in the way that the server is known to understand.
 func (r *Reader) openSnapshot(ctx context.Context, req Request, held *slot) *stream {
 	req.OnSent = held.sent
-	if r.Knowledge.lists() || r.server.listNext && !r.Knowledge.listsForbidden() {
+	if r.Knowledge.lists() || (r.server.listNext || r.position.unversioned()) && !r.Knowledge.listsForbidden() {
 		r.Observer.StreamOpened("list")
 		s := openStream(ctx, snapshotLister{pages: r.Opener}, req)
 		s.listed = true
@@ -118,6 +120,11 @@ func (r *Reader) readSnapshot(ctx context.Context, s *stream, pass *snapshotPass
 			} else {
 				r.nowReading()
 			}
+			if c.head != nil {
+				if err := r.tooLargeInSnapshot(ctx, pass, c.head); err != nil {
+					return err
+				}
+			}
 		case <-patience.C:
 			if s.opened {
 				return errNoEndMarker
@@ -132,9 +139,10 @@ func (r *Reader) readSnapshot(ctx context.Context, s *stream, pass *snapshotPass
 // snapshotPass is one try at a snapshot.
 type snapshotPass struct {
 	listed       bool
-	known        int       // objects that were known when it began
-	received     int       // objects that came
-	unidentified bool      // some object could not even be identified: nothing is proven absent
+	known        int  // objects that were known when it began
+	received     int  // objects that came
+	unidentified bool // some object could not even be identified: nothing is proven absent
+	older        olderObjects
 	liveSince    time.Time // when the first event came that looks like one of a watch
 }
 
@@ -190,8 +198,11 @@ func (r *Reader) snapshotObject(ctx context.Context, pass *snapshotPass, f frame
 	if pass.known > 0 {
 		if id, err := r.Plan.Identify(f.object); err == nil {
 			key := keyOf(id)
-			if known, ok := r.inventory.get(key); ok && !r.isNewer(parseVersion(id.ResourceVersion), known) {
+			if known, ok := r.inventory.get(key); ok && r.relate(parseVersion(id.ResourceVersion), known) == emitted {
 				r.inventory.markSeen(key)
+				pass.older.note(key, parseVersion(id.ResourceVersion), known, func() (redact.Object, error) {
+					return r.decode(f.object, true)
+				})
 				return nil
 			}
 		}
@@ -204,29 +215,22 @@ func (r *Reader) snapshotObject(ctx context.Context, pass *snapshotPass, f frame
 	if !r.owns(key) {
 		return nil
 	}
-	if gone, ok := r.deletedAhead[key]; ok && !gone.before(rv) {
+	if gone, ok := r.deletedAhead[key]; ok && !gone.before(rv) && !r.server.historyReset {
 		return nil
 	}
+	pass.older.drop(key)
 	known, isKnown := r.inventory.get(key)
 	if isKnown {
 		r.inventory.markSeen(key)
-		if !r.isNewer(rv, known) {
+		if r.isUnchanged(key, &obj, rv, known) {
 			return nil
 		}
 	}
-	if err := r.emitFromSnapshot(ctx, key, obj, isKnown && !known.none()); err != nil {
+	if err := r.emitFromSnapshot(ctx, key, obj, isKnown && r.inventory.wasEmitted(key)); err != nil {
 		return err
 	}
-	r.remember(key, obj.Identity, rv)
+	r.rememberObject(key, &obj, rv)
 	return nil
-}
-
-// isNewer says that rv has to be emitted where known was emitted last, or none that is known of.
-func (r *Reader) isNewer(rv, known version) bool {
-	if order, ok := compareVersions(rv, known); ok && !r.server.historyReset {
-		return order > 0
-	}
-	return rv != known
 }
 
 func (r *Reader) emitFromSnapshot(ctx context.Context, key Key, obj redact.Object, isKnown bool) error {
@@ -282,6 +286,7 @@ func (r *Reader) snapshotDeletion(ctx context.Context, pass *snapshotPass, f fra
 	}
 	r.forget(key)
 	r.deletedAhead[key] = rv
+	pass.older.drop(key)
 	return nil
 }
 
@@ -291,11 +296,14 @@ func (r *Reader) completeSnapshot(ctx context.Context, pass *snapshotPass, rv ve
 	if !pass.listed {
 		r.Knowledge.endMarkerSeen()
 	}
-	if rv.none() {
+	if rv.none() && !r.hasNoVersions(pass) {
 		return errNoVersion
 	}
 	if !r.server.historyReset && rv.before(r.position.rv) {
 		return errStale
+	}
+	if err := r.emitOlder(ctx, pass, rv); err != nil {
+		return err
 	}
 	if !pass.unidentified {
 		absent := r.inventory.unseen()
@@ -326,6 +334,12 @@ func (r *Reader) completeSnapshot(ctx context.Context, pass *snapshotPass, rv ve
 		clear(r.deletedAhead) // versions of another history
 	}
 	r.server.listNext, r.doubted = false, doubted{}
+	if r.lost != nil && r.lost.differences() == 0 && rv == r.position.rv {
+		r.server.futile++
+	} else {
+		r.server.futile = 0
+	}
+	r.judgeWatches(pass)
 	r.initial, r.lost, r.server.historyReset = snapshotSet{}, nil, false
 	r.position = closedPosition(rv)
 	r.lastKnown = r.Now()
@@ -337,6 +351,19 @@ func (r *Reader) completeSnapshot(ctx context.Context, pass *snapshotPass, rv ve
 	r.scheduleRelist(r.RelistInterval)
 	r.scheduleRotate()
 	return nil
+}
+
+// hasNoVersions reports whether a snapshot without a version is as good as it gets, and notes it: the resource is then
+// listed at intervals and the contents are compared. Of a stream that is not believed before a LIST has none either.
+func (r *Reader) hasNoVersions(pass *snapshotPass) bool {
+	if !pass.listed && !r.Knowledge.listsForbidden() {
+		return false
+	}
+	if !r.position.unversioned() {
+		r.log(zapcore.InfoLevel, "resource has no resourceVersion: comparing its contents at intervals instead of watching it", "",
+			append(r.fields(nil), zap.Duration("interval", pollInterval))...)
+	}
+	return true
 }
 
 // emitComplete emits the one change that ends a snapshot. With it the position moves, also that of a checkpoint, so that
@@ -359,7 +386,7 @@ func (r *Reader) emitComplete(ctx context.Context, pass *snapshotPass, rv versio
 		c = r.initial.endChange(r, rv)
 	case r.lost != nil && r.lost.isGap(rv):
 		c = r.lost.gap(r, rv)
-	case r.Restore == nil:
+	case r.Restore == nil || rv.none():
 		return nil
 	default:
 		c = Change{Type: Advanced, Object: atVersion(rv)}

@@ -3,6 +3,7 @@ package watchlist
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"sync"
@@ -93,6 +94,7 @@ type chunk struct {
 	opened bool
 	frames []byte
 	buffer []byte
+	head   []byte // the beginning of a frame that was passed over, since it is too large
 	err    error
 }
 
@@ -169,6 +171,19 @@ func (s *stream) read(ctx context.Context, opener Opener, req Request) error {
 		if whole > 0 && !s.send(ctx, chunk{frames: buffer[:whole], buffer: buffer}) {
 			return ctx.Err()
 		}
+		var large *frameTooLargeError
+		if req.SendInitialEvents && errors.As(err, &large) {
+			// The rest of a snapshot is worth having without it.
+			var rest []byte
+			rest, err = skipLine(body, buffer)
+			tail = append(tail[:0], rest...)
+			if s.free <- nil; !s.send(ctx, chunk{head: large.head}) {
+				return ctx.Err()
+			}
+			if err == nil {
+				continue
+			}
+		}
 		if err != nil {
 			// What follows the last newline is a frame that was cut: it is worth nothing.
 			return err
@@ -184,7 +199,7 @@ func readFrames(body io.Reader, buffer *[]byte) (whole int, err error) {
 		b := *buffer
 		if len(b) == cap(b) {
 			if len(b) >= MaxFrameBytes {
-				return 0, ErrFrameTooLarge
+				return 0, &frameTooLargeError{head: bytes.Clone(b[:headBytes])}
 			}
 			grown := make([]byte, len(b), 2*cap(b))
 			copy(grown, b)
@@ -209,6 +224,8 @@ func (s *stream) take(c chunk) error {
 		return c.err
 	case c.opened:
 		s.opened = true
+	case c.head != nil:
+		s.frames++
 	default:
 		s.current, s.buffer = c.frames, c.buffer
 	}

@@ -120,6 +120,9 @@ func (f *follower) takeFromSuccessor(c chunk) {
 		f.failSuccessor(err)
 		return
 	}
+	if c.head != nil && s.relist != nil {
+		f.tooLargeInRelist(s.relist, c.head)
+	}
 	switch {
 	case s.relist == nil:
 		if c.opened && !f.Knowledge.lacksBookmarks() {
@@ -201,6 +204,10 @@ func (f *follower) failSuccessor(err error) {
 			f.scheduleRelist(lagTimeout)
 		}
 		f.armRelist()
+		if f.successor.relist.quiet {
+			f.schedule.quiet = time.Now().Add(spread(failedRelistRetry))
+			f.armQuiet()
+		}
 	} else {
 		f.rescheduleRotate()
 	}

@@ -3,12 +3,14 @@ package chaos
 import (
 	"os"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 )
 
 // TestChaos runs the seeds that the environment names, one after the other: CHAOS_SEED is the first, CHAOS_SEEDS how
-// many, CHAOS_DURATION how long the faults of each last.
+// many, CHAOS_DURATION how long the faults of each last, and CHAOS_FAULTS, if that is set, which kinds there are, with
+// commas between them.
 func TestChaos(t *testing.T) {
 	first := number64(t, "CHAOS_SEED", 1)
 	seeds := number64(t, "CHAOS_SEEDS", 1)
@@ -19,11 +21,21 @@ func TestChaos(t *testing.T) {
 			t.Fatalf("CHAOS_DURATION: %v", err)
 		}
 	}
+	var only []Kind
+	if s := os.Getenv("CHAOS_FAULTS"); s != "" {
+		for name := range strings.SplitSeq(s, ",") {
+			kind := Kind(strings.TrimSpace(name))
+			if !known(kind) {
+				t.Fatalf("CHAOS_FAULTS: there is no %q", name)
+			}
+			only = append(only, kind)
+		}
+	}
 	results := make([]Result, seeds)
 	for i := range results {
 		seed := first + uint64(i)
 		t.Run("seed "+strconv.FormatUint(seed, 10), func(t *testing.T) {
-			Run(t, seed, duration, &results[i])
+			Run(t, seed, duration, &results[i], only...)
 		})
 	}
 	t.Logf("%d seeds of %s each:\n%s", len(results), duration, Table(results))

@@ -4,24 +4,31 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
 )
 
 type object = map[string]any
 
 // objects is one resource that the writer changes and the collector reads.
 type objects struct {
-	resource   schema.GroupVersionResource
+	resource   schema.GroupVersionResource // with the version that is served from the start
 	kind       string
-	prefix     string // of its keys in etcd
-	configured string // name in the collector's configuration
-	namespaced bool
-	slots      int // how many names there are
-	weight     int // how often it is changed
+	prefix     string   // of its keys in etcd
+	configured string   // name in the collector's configuration
+	namespaces []string // none: it is cluster-scoped
+	slots      int      // how many names there are
+	weight     int      // how often it is changed
+
+	// quiet is where a change comes only now and then: a namespace of its own, or, with no weight, everywhere.
+	quiet string
+	// moved is the version that is served now, if it has moved.
+	moved atomic.Pointer[string]
 
 	content func(*rand.Rand) object // of a new object
 	change  func(*rand.Rand) object // a merge patch
@@ -30,15 +37,28 @@ type objects struct {
 
 var (
 	definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
-	gadgets     = schema.GroupVersionResource{Group: "chaos.example.com", Version: "v1", Resource: "gadgets"}
+	gadgets     = schema.GroupVersionResource{Group: "chaos.example.com", Version: firstVersion, Resource: "gadgets"}
 )
 
-const namespace = "default"
+const (
+	namespace      = "default"
+	otherNamespace = "other"
+	stillNamespace = "still" // in which little happens
+)
+
+// everywhere marks a cluster-scoped resource that is changed only now and then.
+const everywhere = "*"
+
+// chosenBy is a label that all objects have which are read with a selector.
+const (
+	chosenKey   = "chosen"
+	chosenValue = "yes"
+)
 
 var all = []*objects{
 	{
 		resource: schema.GroupVersionResource{Version: "v1", Resource: "pods"}, kind: "Pod",
-		prefix: "/registry/pods/", configured: "pods", namespaced: true, slots: 500, weight: 6,
+		prefix: "/registry/pods/", configured: "pods", namespaces: []string{namespace}, slots: 500, weight: 6,
 		content: func(*rand.Rand) object {
 			return object{"spec": object{
 				"terminationGracePeriodSeconds": int64(0), // nobody would end it
@@ -52,7 +72,7 @@ var all = []*objects{
 	},
 	{
 		resource: schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}, kind: "Deployment",
-		prefix: "/registry/deployments/", configured: "deployments", namespaced: true, slots: 150, weight: 3,
+		prefix: "/registry/deployments/", configured: "deployments.apps", namespaces: []string{namespace, otherNamespace}, slots: 150, weight: 3,
 		content: func(*rand.Rand) object {
 			return object{"spec": object{
 				"selector": object{"matchLabels": object{"app": "web"}},
@@ -69,13 +89,13 @@ var all = []*objects{
 	},
 	{
 		resource: schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}, kind: "ConfigMap",
-		prefix: "/registry/configmaps/", configured: "configmaps", namespaced: true, slots: 300, weight: 4,
+		prefix: "/registry/configmaps/", configured: "configmaps", namespaces: []string{namespace}, slots: 300, weight: 4,
 		content: func(r *rand.Rand) object { return object{"data": object{"text": text(r, r.IntN(4000))}} },
 		change:  func(r *rand.Rand) object { return object{"data": object{"text": text(r, r.IntN(4000))}} },
 	},
 	{
 		resource: gadgets, kind: "Gadget",
-		prefix: "/registry/chaos.example.com/gadgets/", configured: "gadgets.chaos.example.com", namespaced: true, slots: 200, weight: 3,
+		prefix: "/registry/chaos.example.com/gadgets/", configured: "gadgets.chaos.example.com", namespaces: []string{namespace}, slots: 200, weight: 3,
 		content: func(r *rand.Rand) object { return object{"spec": object{"size": r.Int64N(100), "text": text(r, 200)}} },
 		change:  func(r *rand.Rand) object { return object{"spec": object{"size": r.Int64(), "text": text(r, 200)}} },
 		status:  func(r *rand.Rand) object { return object{"status": object{"seen": r.Int64()}} },
@@ -83,7 +103,7 @@ var all = []*objects{
 	{
 		// Most of them are written once or twice and then expire, several at one revision.
 		resource: schema.GroupVersionResource{Version: "v1", Resource: "events"}, kind: "Event",
-		prefix: "/registry/events/", configured: "events", namespaced: true, slots: 3000, weight: 4,
+		prefix: "/registry/events/", configured: "events", namespaces: []string{namespace}, quiet: stillNamespace, slots: 3000, weight: 4,
 		content: func(r *rand.Rand) object {
 			now := time.Now().UTC().Format(time.RFC3339)
 			return object{
@@ -113,22 +133,76 @@ var all = []*objects{
 			}}}
 		},
 	},
+	{
+		// Two versions of it are always served.
+		resource: schema.GroupVersionResource{Group: "autoscaling", Version: "v2", Resource: "horizontalpodautoscalers"}, kind: "HorizontalPodAutoscaler",
+		prefix: "/registry/horizontalpodautoscalers/", configured: "horizontalpodautoscalers.autoscaling", namespaces: []string{namespace}, slots: 60, weight: 2,
+		content: func(r *rand.Rand) object {
+			return object{"spec": object{
+				"scaleTargetRef": object{"apiVersion": "apps/v1", "kind": "Deployment", "name": "deployment-1"},
+				"minReplicas":    int64(1), "maxReplicas": 1 + r.Int64N(100),
+			}}
+		},
+		change: func(r *rand.Rand) object { return object{"spec": object{"maxReplicas": 1 + r.Int64N(100)}} },
+	},
+	{
+		resource: schema.GroupVersionResource{Group: "node.k8s.io", Version: "v1", Resource: "runtimeclasses"}, kind: "RuntimeClass",
+		prefix: "/registry/runtimeclasses/", configured: "runtimeclasses.node.k8s.io", slots: 10, weight: 0, quiet: everywhere,
+		content: func(*rand.Rand) object { return object{"handler": "chaos"} },
+		change:  func(r *rand.Rand) object { return annotation(r) },
+	},
+}
+
+// objectsOf returns the objects of a resource by its full name.
+func objectsOf(name string) *objects {
+	for _, o := range all {
+		if o.resource.GroupResource().String() == name {
+			return o
+		}
+	}
+	panic("nobody writes " + name)
 }
 
 func (o *objects) name(slot int) string { return fmt.Sprintf("%s-%d", strings.ToLower(o.kind), slot) }
 
+// groups is how many groups there are of objects that are deleted at once.
+const groups = 40
+
 // group is the label by which several objects are deleted at once.
-func group(slot int) string { return fmt.Sprint(slot % 40) }
+func group(slot int) string { return fmt.Sprint(slot % groups) }
+
+// namespace of the object in a slot; "" if it has none. Objects that are deleted at once are in the same.
+func (o *objects) namespace(slot int) string {
+	if len(o.namespaces) == 0 {
+		return ""
+	}
+	return o.namespaces[slot%groups%len(o.namespaces)]
+}
+
+// served is the resource in the version that is served now.
+func (o *objects) served() schema.GroupVersionResource {
+	served := o.resource
+	if version := o.moved.Load(); version != nil {
+		served.Version = *version
+	}
+	return served
+}
+
+// in returns a client of the objects of a namespace; "" for cluster-scoped ones.
+func (o *objects) in(client dynamic.Interface, namespace string) dynamic.ResourceInterface {
+	if namespace == "" {
+		return client.Resource(o.served())
+	}
+	return client.Resource(o.served()).Namespace(namespace)
+}
 
 func (o *objects) object(slot int, random *rand.Rand) *unstructured.Unstructured {
 	u := &unstructured.Unstructured{Object: o.content(random)}
-	u.SetAPIVersion(o.resource.GroupVersion().String())
+	u.SetAPIVersion(o.served().GroupVersion().String())
 	u.SetKind(o.kind)
 	u.SetName(o.name(slot))
-	u.SetLabels(map[string]string{"group": group(slot)})
-	if o.namespaced {
-		u.SetNamespace(namespace)
-	}
+	u.SetLabels(map[string]string{"group": group(slot), chosenKey: chosenValue})
+	u.SetNamespace(o.namespace(slot))
 	return u
 }
 
@@ -150,6 +224,17 @@ func text(r *rand.Rand, n int) string {
 	return string(b)
 }
 
+// The versions of the custom resource: v1alpha1, then v1, v2 and so on. With each move a later one takes the place of
+// the one before.
+const firstVersion = "v1alpha1"
+
+func versionAfter(moves int) string {
+	if moves == 0 {
+		return firstVersion
+	}
+	return fmt.Sprintf("v%d", moves)
+}
+
 // definition is the CRD of the custom resource.
 func definition() *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: object{
@@ -157,16 +242,29 @@ func definition() *unstructured.Unstructured {
 		"metadata": object{"name": gadgets.GroupResource().String()},
 		"spec": object{
 			"group": gadgets.Group, "scope": "Namespaced",
-			"names": object{"plural": gadgets.Resource, "singular": "gadget", "kind": "Gadget", "listKind": "GadgetList"},
-			"versions": []any{object{
-				"name": gadgets.Version, "served": true, "storage": true,
-				"subresources": object{"status": object{}},
-				"schema": object{"openAPIV3Schema": object{
-					"type": "object", "x-kubernetes-preserve-unknown-fields": true,
-				}},
-			}},
+			"names":    object{"plural": gadgets.Resource, "singular": "gadget", "kind": "Gadget", "listKind": "GadgetList"},
+			"versions": versions(0, false),
 		},
 	}}
+}
+
+// versions of the definition after some moves: only the last one is served, or the next one too.
+func versions(moves int, both bool) []any {
+	last := moves
+	if both {
+		last++
+	}
+	var all []any
+	for n := range last + 1 {
+		all = append(all, object{
+			"name": versionAfter(n), "served": n >= moves, "storage": n == moves,
+			"subresources": object{"status": object{}},
+			"schema": object{"openAPIV3Schema": object{
+				"type": "object", "x-kubernetes-preserve-unknown-fields": true,
+			}},
+		})
+	}
+	return all
 }
 
 // edit is a merge patch that changes the definition's spec, upon which the API server begins a new watch history.

@@ -27,9 +27,12 @@ var columns = []struct {
 		}
 		return n
 	}},
+	{name: "false gaps", value: func(r Result) int { return len(r.Verdict.FalseGaps) }},
 	{name: "revisions in gaps", value: func(r Result) int { return r.Verdict.InGaps }},
 	{name: "records", value: func(r Result) int { return r.Verdict.Records }},
 	{name: "duplicates explained", value: func(r Result) int { return r.Verdict.DuplicatesAfterKill + r.Verdict.DuplicatesOfUnknown }},
+	{name: "after a restore", value: func(r Result) int { return r.Verdict.AfterRestore }},
+	{name: "refused for good", value: func(r Result) int { return r.Refused }},
 	{name: "unexplained", value: func(r Result) int { return len(r.Verdict.Unexplained) }},
 	{name: "lost", value: func(r Result) int { return len(r.Verdict.Lost) }},
 	{name: "objects at the end", value: func(r Result) int { return r.Objects }, peak: true},

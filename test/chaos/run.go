@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"math/rand/v2"
 	"strings"
 	"testing"
 	"time"
@@ -12,6 +14,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/fold"
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/scope"
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/testkit/otelcol"
 	"github.com/k8swatchlist/k8swatchlistreceiver/test/harness"
 	"github.com/k8swatchlist/k8swatchlistreceiver/tools/controlplane"
 )
@@ -36,17 +41,33 @@ type run struct {
 	cluster *harness.Cluster
 	etcd    *harness.Etcd
 	truths  map[*objects]*harness.Truth
-	proxy   *harness.Proxy
+	proxy   *harness.Proxy // before the front, or before the API server itself
+	front   *harness.Front
 	sink    *Sink
 	writer  *Writer
 	storage string // the collector's folder
 	config  func(life int) string
 	metrics string // the address
 
+	random   *rand.Rand // for what no schedule decides
+	wording  wording
+	spoilers *spoilers
+	spoiling map[Kind]int // faults under way in which the front spoils streams
+
+	needFront  int  // how many faults under way need the front
+	viaFront   bool // the proxy leads to the front
+	clusterUID bool // the collector may know it
+	diskFull   bool
+
 	collector *harness.Collector
 	down      bool // it is, on purpose
 	lives     []Life
+	beside    []beside // faults that go on beside others
+	caused    []Cause
+	restores  []Restore
+	rescoped  []time.Time
 	edits     int
+	moves     int // of the custom resource's version
 	faults    int
 	began     time.Time
 	result    *Result
@@ -59,9 +80,11 @@ type Result struct {
 	Operations int
 	Done       map[string]int // faults and what else was done to the parts
 	Relists    int
+	Refused    int // records that the sink refused for good
 	Resumes    int
 	Pauses     int
 	Duplicates int // that the collector has dropped
+	Dropped    int // records that the collector gave up
 	PeakRSS    int64
 	Wall       time.Duration
 	Quiet      time.Duration // from the end of the faults until everything was told
@@ -70,10 +93,13 @@ type Result struct {
 }
 
 // Run runs one seed: faults for the duration, then the proof. The result is of what was done, also if the test fails.
-func Run(t *testing.T, seed uint64, duration time.Duration, result *Result) {
-	settings, faults := Draw(seed, duration)
+func Run(t *testing.T, seed uint64, duration time.Duration, result *Result, only ...Kind) {
+	settings, faults := Draw(seed, duration, only...)
 	*result = Result{Seed: seed, Done: map[string]int{}}
-	r := &run{t: t, seed: seed, settings: settings, began: time.Now(), result: result}
+	r := &run{
+		t: t, seed: seed, settings: settings, began: time.Now(), result: result,
+		random: rand.New(rand.NewPCG(seed, 0xFA117)), spoilers: newSpoilers(seed), spoiling: map[Kind]int{},
+	}
 	defer func() {
 		result.Failed = t.Failed()
 		result.Wall = time.Since(r.began)
@@ -96,6 +122,7 @@ func Run(t *testing.T, seed uint64, duration time.Duration, result *Result) {
 		r.result.Done[string(f.Kind)]++
 	}
 	r.waitUntil(started.Add(duration))
+	r.endBeside(func(beside) bool { return true })
 	r.writer.Stop()
 	r.say("faults are over")
 	r.settle()
@@ -104,6 +131,10 @@ func Run(t *testing.T, seed uint64, duration time.Duration, result *Result) {
 func (r *run) setUp() {
 	t := r.t
 	r.cluster = harness.StartCluster(t, controlplane.Options{APIServerArgs: []string{"--event-ttl=" + eventTTL}})
+	r.createNamespaces()
+	for _, o := range all {
+		o.moved.Store(nil)
+	}
 	if _, err := r.cluster.Dynamic.Resource(definitions).Create(t.Context(), definition(), metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
@@ -122,13 +153,17 @@ func (r *run) setUp() {
 	r.writer.Fill(t)
 
 	r.proxy = harness.StartProxy(t, r.cluster.Address())
+	r.front = harness.StartFront(t, r.cluster)
 	r.sink = StartSink(t)
 	r.storage = t.TempDir()
 	r.metrics = harness.FreeAddress(t)
-	kubeconfig := r.cluster.KubeconfigVia(t, r.cluster.RESTConfig(), r.proxy.Address())
+	kubeconfig := r.kubeconfig()
 	r.config = func(life int) string { return r.configuration(life, kubeconfig) }
 
-	// Killed once while it tells the initial state.
+	// Killed once while it emits the initial state, whose streams are cut at random.
+	over := r.causes(InitialCuts)
+	r.throughFront(true)
+	r.spoil(InitialCuts, true)
 	r.startCollector()
 	harness.Poll(t, startPatience, "the first records", func() string {
 		r.check()
@@ -138,70 +173,46 @@ func (r *run) setUp() {
 		return ""
 	})
 	r.killCollector()
+	r.spoil(InitialCuts, false)
+	r.throughFront(false)
+	over()
+	r.say("killed while it emits the initial state, with %d streams cut", r.front.Count("cut"))
 	r.startCollector()
 	harness.Poll(t, startPatience, "the initial state of all resources", func() string {
 		r.check()
-		ended := map[string]bool{}
+		ended, readers := map[string]bool{}, 0
 		for _, batch := range r.sink.Batches() {
 			for _, record := range batch.Records {
 				if record.Event == "k8s.snapshot.end" {
-					ended[record.Resource] = true
+					ended[record.Resource+" "+streamText(record, "k8s.namespace.name")] = true
 				}
 			}
 		}
-		if len(ended) < len(all) {
+		for _, o := range all {
+			readers += len(r.wording.scopes(o))
+		}
+		if len(ended) < readers {
 			return fmt.Sprintf("complete are %v", ended)
 		}
 		return ""
 	})
-}
-
-func (r *run) configuration(life int, kubeconfig string) string {
-	var resources strings.Builder
-	for _, o := range all {
-		fmt.Fprintf(&resources, "      - name: %s\n", o.configured)
-	}
-	return fmt.Sprintf(`
-receivers:
-  k8s_watchlist:
-    auth_type: kubeConfig
-    kubeconfig: %q
-    kube_api_qps: 100
-    kube_api_burst: 200
-    storage: file_storage
-    body: %s
-    relist: {interval: %s, rotate_interval: %s}
-    queue: {max_bytes: %d}
-    batch: {max_records: %d}
-    resources:
-%s
-exporters:
-  otlp_grpc:
-    endpoint: %s
-    tls: {insecure: true}
-    compression: none
-    headers: {%s: "%d"}
-    timeout: 10s
-    sending_queue: {enabled: false}
-    retry_on_failure: {enabled: false}
-extensions:
-  file_storage: {directory: %q}
-service:
-  extensions: [file_storage]
-  pipelines:
-    logs: {receivers: [k8s_watchlist], exporters: [otlp_grpc]}
-  telemetry:
-    logs: {disable_stacktrace: true}
-    metrics: %s
-`, kubeconfig, r.settings.Body, r.settings.RelistInterval, r.settings.RotateInterval, r.settings.QueueBytes, r.settings.BatchRecords,
-		resources.String(), r.sink.Address(), lifeHeader, life, r.storage, harness.PullMetrics(r.metrics))
+	r.say("the initial state is complete")
 }
 
 func (r *run) startCollector() {
 	r.lives = append(r.lives, Life{Number: len(r.lives) + 1})
 	r.collector = harness.StartCollector(r.t, r.config(len(r.lives)), "--feature-gates="+harness.ShortRelistGate)
 	r.down = false
+	if r.diskFull {
+		r.life().Unwritten = time.Now()
+		if err := harness.LimitFileSize(r.collector.PID(), 0); err != nil {
+			r.t.Fatal(err)
+		}
+	}
 }
+
+// life is the collector's last one.
+func (r *run) life() *Life { return &r.lives[len(r.lives)-1] }
 
 func (r *run) killCollector() {
 	r.account()
@@ -217,7 +228,7 @@ func (r *run) stopCollector() {
 }
 
 func (r *run) ended(killed bool) {
-	life := &r.lives[len(r.lives)-1]
+	life := r.life()
 	life.Ended, life.Killed = time.Now(), killed
 	r.down = true
 }
@@ -225,7 +236,7 @@ func (r *run) ended(killed bool) {
 // account adds what the collector tells of itself to the result, before it ends.
 func (r *run) account() {
 	r.result.PeakRSS = max(r.result.PeakRSS, harness.UsageOf(r.t, r.collector.PID()).PeakResident)
-	told, err := harness.ReadMetrics(r.metrics)
+	told, err := otelcol.ReadMetrics(r.t.Context(), r.metrics)
 	if err != nil {
 		return // it has only just begun
 	}
@@ -233,21 +244,20 @@ func (r *run) account() {
 	r.result.Resumes += int(told.Sum("otelcol_k8s_watchlist_streams_opened", "kind", "resume"))
 	r.result.Pauses += int(told.Sum("otelcol_k8s_watchlist_paused"))
 	r.result.Duplicates += int(told.Sum("otelcol_k8s_watchlist_duplicates_dropped"))
-	if dropped := told.Sum("otelcol_k8s_watchlist_records_dropped"); dropped > 0 {
-		r.t.Errorf("the collector has dropped %.0f records that were refused for good", dropped)
-	}
+	r.result.Dropped += int(told.Sum("otelcol_k8s_watchlist_records_dropped"))
 }
 
 // waitUntil lets time pass, and tells from time to time how things stand.
 func (r *run) waitUntil(at time.Time) {
 	for {
 		r.check()
+		r.endBeside(func(b beside) bool { return time.Now().After(b.until) })
 		wait := time.Until(at)
 		if wait <= 0 {
 			return
 		}
 		select {
-		case <-time.After(min(wait, progressEvery)):
+		case <-time.After(min(wait, r.untilBeside(), progressEvery)):
 		case <-r.t.Context().Done():
 			r.t.FailNow()
 		}
@@ -295,6 +305,11 @@ func (r *run) editDefinition() {
 	if err != nil {
 		r.t.Fatal(err)
 	}
+	r.patchDefinition(patch)
+	r.result.Done["CRD edits"]++
+}
+
+func (r *run) patchDefinition(patch []byte) {
 	harness.Poll(r.t, startPatience, "the CRD to be edited", func() string {
 		ctx, cancel := context.WithTimeout(r.t.Context(), operationTimeout)
 		defer cancel()
@@ -304,39 +319,101 @@ func (r *run) editDefinition() {
 		}
 		return ""
 	})
-	r.result.Done["CRD edits"]++
+}
+
+// moveVersion lets the API server serve another version of the custom resource: first both, then only the new one.
+func (r *run) moveVersion(f Fault) {
+	r.define(versions(r.moves, true))
+	moved := versionAfter(r.moves + 1)
+	gadget := objectsOf(gadgets.GroupResource().String())
+	harness.Poll(r.t, startPatience, "the new version to be served", func() string {
+		next := gadget.resource
+		next.Version = moved
+		if _, err := r.cluster.Dynamic.Resource(next).List(r.t.Context(), metav1.ListOptions{Limit: 1}); err != nil {
+			return err.Error()
+		}
+		return ""
+	})
+	r.waitUntil(time.Now().Add(f.Hold / 2))
+	gadget.moved.Store(&moved) // who writes has moved already
+	r.at(f.Also)
+	r.waitUntil(time.Now().Add(f.Hold / 2))
+	r.moves++
+	r.define(versions(r.moves, false))
+	r.result.Done["moves of the version"]++
+	r.say("only %s is served", moved)
+}
+
+// define replaces the versions of the CRD.
+func (r *run) define(versions []any) {
+	patch, err := json.Marshal(object{"spec": object{"versions": versions}})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	r.patchDefinition(patch)
 }
 
 // settle waits until everything is told, and proves that all promises hold.
 func (r *run) settle() {
 	t, over := r.t, time.Now()
 	defer r.tellHistory()
-	r.awaitQuiet("everything to be told")
+	before, quiet := r.awaitQuiet("everything to be told")
 	r.result.Quiet = time.Since(over)
-	r.say("all is told %s after the faults", r.result.Quiet.Round(time.Second))
-	r.awaitRelists() // every reader is well again
-	r.awaitQuiet("what was changed meanwhile to be told")
-	_, quiet := r.sink.Stored()
-	r.awaitRelists()
-	before := r.awaitQuiet("what was changed at last to be told")
-
+	told := 0 // records when everything was told
+	if quiet {
+		r.say("all is told %s after the faults", r.result.Quiet.Round(time.Second))
+		r.awaitRelists() // every reader is well again
+		r.awaitQuiet("what was changed meanwhile to be told")
+		_, told = r.sink.Stored()
+		r.awaitRelists()
+		before, quiet = r.awaitQuiet("what was changed at last to be told")
+	}
 	r.stopCollector()
+	for what, counted := range map[string]string{
+		"404 pages answered": "pages", "first answers delayed": "late", "idle streams ended": "idle",
+		"lagging streams": "lagging", "initial streams ended": "cut",
+	} {
+		r.result.Done[what] = r.front.Count(counted)
+	}
 	r.say("the collector has ended, looking at the evidence")
 	r.result.Verdict = r.judge(before, r.list())
-	for _, finding := range append(r.result.Verdict.Findings(), r.foundAfter(quiet)...) {
+	findings := r.result.Verdict.Findings()
+	if quiet {
+		findings = append(findings, r.foundAfter(told)...)
+	}
+	for _, finding := range findings {
 		t.Errorf("seed %d: %s", r.seed, finding)
 	}
-	var resources []schema.GroupVersionResource
-	for _, o := range all {
-		resources = append(resources, o.resource)
-	}
-	if found := r.cluster.InventoryDifferences(t, r.storage, before, resources...); len(found) > 0 {
+	if found := r.inventoryDifferences(before); len(found) > 0 {
 		t.Errorf("seed %d: %d differences between inventory and LIST, among them: %q", r.seed, len(found), found[:min(len(found), 5)])
+	}
+	if r.result.Dropped > r.result.Refused {
+		t.Errorf("seed %d: the collector has given up %d records, of which %d were refused for good", r.seed, r.result.Dropped, r.result.Refused)
 	}
 	counts, operations, failed, _ := r.writer.Counts()
 	t.Logf("seed %d: %d operations: %s; %d failed", r.seed, operations, summarize(counts), failed)
 	t.Logf("seed %d: done to the parts: %s", r.seed, summarize(r.result.Done))
 	r.result.Operations = operations
+}
+
+// inventoryDifferences are where what the readers have left in the storage is not what the API server holds.
+func (r *run) inventoryDifferences(before map[schema.GroupVersionResource]harness.Listing) []string {
+	var scopes []scope.Scope
+	for _, o := range all {
+		scopes = append(scopes, r.wording.scopes(o)...)
+	}
+	stored := r.cluster.StoredScopes(r.t, r.storage, r.knownUID(), scopes...)
+	var found []string
+	for _, o := range all {
+		state := fold.State{}
+		for _, of := range r.wording.scopes(o) {
+			maps.Copy(state, stored[of].State)
+		}
+		for _, difference := range harness.DifferencesFromEither(state, before[o.resource].State, r.cluster.List(r.t, o.served()).State) {
+			found = append(found, fmt.Sprintf("inventory of %s: %s", harness.Name(o.resource), difference))
+		}
+	}
+	return found
 }
 
 // tellHistory prints, if the run has failed, all that is known of a few objects that are not as the API server holds them.
@@ -348,7 +425,10 @@ func (r *run) tellHistory() {
 	told := 0
 	for _, o := range all {
 		name := harness.Name(o.resource)
-		for _, difference := range r.sink.Differences(name, r.cluster.List(r.t, o.resource).State) {
+		if uncached(name) {
+			continue // Events expire meanwhile
+		}
+		for _, difference := range r.sink.Differences(name, r.cluster.List(r.t, o.served()).State) {
 			if told++; told > objects {
 				return
 			}
@@ -385,36 +465,40 @@ func (r *run) historyOf(o *objects, text string) string {
 func (r *run) list() map[schema.GroupVersionResource]harness.Listing {
 	listed := map[schema.GroupVersionResource]harness.Listing{}
 	for _, o := range all {
-		listed[o.resource] = r.cluster.List(r.t, o.resource)
+		listed[o.resource] = r.cluster.List(r.t, o.served())
 	}
 	return listed
 }
 
 // awaitQuiet waits until who applies the records believes what the API server holds, of every resource, and returns that.
-func (r *run) awaitQuiet(what string) map[schema.GroupVersionResource]harness.Listing {
+// It reports whether that came to pass.
+func (r *run) awaitQuiet(what string) (map[schema.GroupVersionResource]harness.Listing, bool) {
 	r.t.Helper()
-	var listed map[schema.GroupVersionResource]harness.Listing
-	told, differ := time.Now(), false
-	harness.Poll(r.t, quietPatience, what, func() string {
+	began, told, differ := time.Now(), time.Now(), false
+	for {
 		r.check()
-		if time.Since(told) > progressEvery {
-			told = time.Now()
-			r.say("waiting for %s", what)
-		}
 		if differ { // not to list again and again what cannot have changed
 			r.sink.AwaitStored(r.t.Context(), time.Second)
 		}
-		listed = map[schema.GroupVersionResource]harness.Listing{}
+		listed := map[schema.GroupVersionResource]harness.Listing{}
+		var found []string
 		for _, o := range all {
-			listed[o.resource] = r.cluster.List(r.t, o.resource)
-			if found := r.sink.Differences(harness.Name(o.resource), listed[o.resource].State); len(found) > 0 {
-				differ = true
-				return fmt.Sprintf("%d differences, among them %q", len(found), found[:min(len(found), 3)])
-			}
+			listed[o.resource] = r.cluster.List(r.t, o.served())
+			found = append(found, r.sink.Differences(harness.Name(o.resource), listed[o.resource].State)...)
 		}
-		return ""
-	})
-	return listed
+		if differ = len(found) > 0; !differ {
+			return listed, true
+		}
+		still := fmt.Sprintf("%d differences, among them %q", len(found), found[:min(len(found), 3)])
+		if time.Since(began) > quietPatience {
+			r.t.Errorf("seed %d: waited %s in vain for %s: %s", r.seed, quietPatience, what, still)
+			return listed, false
+		}
+		if time.Since(told) > progressEvery {
+			told = time.Now()
+			r.say("waiting for %s: %s", what, still)
+		}
+	}
 }
 
 // awaitRelists waits until a relist of every resource is complete that began after everything was told. A relist waits
@@ -422,7 +506,7 @@ func (r *run) awaitQuiet(what string) map[schema.GroupVersionResource]harness.Li
 func (r *run) awaitRelists() {
 	const relists = "otelcol_k8s_watchlist_relists"
 	count := func() (map[*objects]float64, error) {
-		told, err := harness.ReadMetrics(r.metrics)
+		told, err := otelcol.ReadMetrics(r.t.Context(), r.metrics)
 		if err != nil {
 			return nil, err
 		}
@@ -444,7 +528,7 @@ func (r *run) awaitRelists() {
 		}
 		var missing []string
 		for _, o := range all {
-			if now[o] < before[o]+2 { // the first of them may have begun before
+			if now[o] < before[o]+2*float64(len(r.wording.scopes(o))) { // the first of them may have begun before
 				missing = append(missing, o.resource.Resource)
 			}
 		}
@@ -464,14 +548,22 @@ func (r *run) awaitRelists() {
 // second ones may have been told or not.
 func (r *run) judge(before, listed map[schema.GroupVersionResource]harness.Listing) Verdict {
 	sum := Verdict{Gaps: map[string]int{}}
+	denied, refused := r.sink.Denied(), r.sink.Refused()
 	for _, o := range all {
-		v := Judge(Evidence{
-			Resource: harness.Name(o.resource), Lives: r.lives, Batches: r.sink.Batches(),
+		name := harness.Name(o.resource)
+		e := Evidence{
+			Resource: name, Prefix: o.prefix, Lives: r.lives, Batches: r.sink.Batches(),
 			Events: r.truths[o].Between(r.t, "0", listed[o.resource].ResourceVersion), Until: number(before[o.resource].ResourceVersion),
 			Listed: listed[o.resource].State, Before: before[o.resource].State,
-		})
-		r.t.Logf("seed %d: %-25s %6d revisions, %6d records, %5d in gaps %v, duplicates: %5d after a kill, %4d of unknown batches, %4d reordered after a kill, %4d objects",
-			r.seed, harness.Name(o.resource), v.Revisions, v.Records, v.InGaps, v.Gaps, v.DuplicatesAfterKill, v.DuplicatesOfUnknown, v.ReorderedAfterKill, len(listed[o.resource].State))
+			Causes: r.caused, Restores: r.restores, Denied: denied, Refused: refused[name],
+		}
+		if rescopes(name) {
+			e.Rescoped = r.rescoped
+		}
+		v := Judge(e)
+		r.result.Refused += refused[name]
+		r.t.Logf("seed %d: %-36s %6d revisions, %6d records, %5d in gaps %v, duplicates: %5d after a kill, %4d of unknown batches, %4d after a restore, %4d reordered after a kill, %4d refused for good, %4d objects",
+			r.seed, name, v.Revisions, v.Records, v.InGaps, v.Gaps, v.DuplicatesAfterKill, v.DuplicatesOfUnknown, v.AfterRestore, v.ReorderedAfterKill, refused[name], len(listed[o.resource].State))
 		r.result.Objects += len(listed[o.resource].State)
 		sum.add(v)
 	}
@@ -500,11 +592,14 @@ func (v *Verdict) add(o Verdict) {
 	v.DuplicatesAfterKill += o.DuplicatesAfterKill
 	v.DuplicatesOfUnknown += o.DuplicatesOfUnknown
 	v.ReorderedAfterKill += o.ReorderedAfterKill
+	v.AfterRestore += o.AfterRestore
+	v.Denied += o.Denied
 	v.Initial += o.Initial
 	for reason, n := range o.Gaps {
 		v.Gaps[reason] += n
 	}
 	v.Unexplained = append(v.Unexplained, o.Unexplained...)
+	v.FalseGaps = append(v.FalseGaps, o.FalseGaps...)
 	v.Lost = append(v.Lost, o.Lost...)
 	v.Invented = append(v.Invented, o.Invented...)
 	v.Disorder = append(v.Disorder, o.Disorder...)

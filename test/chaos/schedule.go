@@ -3,6 +3,7 @@ package chaos
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 )
 
@@ -11,23 +12,39 @@ type Kind string
 
 // Faults that last for a while, and those that are over at once, which may also happen during one that lasts.
 const (
-	CollectorKilled      Kind = "collector killed"              // and started again after the hold
-	CollectorRestarted   Kind = "collector restarted"           // in good order
-	CollectorKilledOften Kind = "collector killed many times"   // each time shortly after its start
-	APIServerKilled      Kind = "API server killed"             // and started again after the hold
-	APIServerStopped     Kind = "API server stopped"            // with SIGTERM, and started again
-	HistoryLost          Kind = "history lost"                  // cut off, etcd compacted and API server restarted meanwhile
-	HistoryLostDown      Kind = "history lost, collector down"  // the same while the collector is down
-	SinkKilled           Kind = "sink killed"                   // and started again after the hold
-	SinkKilledUnanswered Kind = "sink killed before its answer" // it has stored a batch and not said so
+	CollectorKilled      Kind = "collector killed"                     // and started again after the hold
+	CollectorRestarted   Kind = "collector restarted"                  // in good order
+	CollectorKilledOften Kind = "collector killed many times"          // each time shortly after its start
+	APIServerKilled      Kind = "API server killed"                    // and started again after the hold
+	APIServerStopped     Kind = "API server stopped"                   // with SIGTERM, and started again
+	HistoryLost          Kind = "history lost"                         // cut off, etcd compacted and API server restarted meanwhile
+	HistoryLostDown      Kind = "history lost with the collector down" // the same while the collector is down
+	EtcdRestored         Kind = "etcd restored"                        // as it was before the hold, with bumped revisions
+	VersionMoved         Kind = "API version moved"                    // both are served during the hold, then only the new one
+	SinkKilled           Kind = "sink killed"                          // and started again after the hold
+	SinkKilledUnanswered Kind = "sink killed before its answer"        // it has stored a batch and not answered
 	SinkRefuses          Kind = "sink unavailable"
 	SinkExhausted        Kind = "sink exhausted"
 	SinkBlocks           Kind = "sink blocks"
-	SinkLosesAnswers     Kind = "sink loses answers" // it stores, and says that it does not
+	SinkLosesAnswers     Kind = "sink loses answers" // it stores, and answers that it could not
+	SinkDenies           Kind = "sink denies"        // for good
 	ConnectionsCut       Kind = "connections cut"    // and refused during the hold
-	ConnectionsReset     Kind = "connections reset"  // whenever the server says something
+	ConnectionsReset     Kind = "connections reset"  // whenever the server sends something
 	ConnectionsSlow      Kind = "connections slow"
 	ConnectionsHalfOpen  Kind = "connections half open"
+	NotFoundPages        Kind = "404 pages" // text/html to every request, from a proxy
+	DiskFull             Kind = "disk full" // no checkpoint can be written
+	SelectorEdited       Kind = "selector spelled differently"
+	NamespacesEdited     Kind = "namespaces edited"
+	VersionEdited        Kind = "version edited"
+	ClusterUIDEdited     Kind = "right to the cluster UID edited"
+
+	// These begin, and go on beside the faults that follow.
+	SlowFirstAnswers Kind = "slow first answers" // the headers of the first answer to each watch
+	LaggingReplica   Kind = "lagging replica"    // some streams are late
+	IdleCutter       Kind = "idle cutter"        // a proxy ends streams on which nothing comes
+	InitialCuts      Kind = "initial streams cut"
+	PoisonRecord     Kind = "poison record" // the sink refuses what is about one object, for good
 
 	Compacted      Kind = "etcd compacted"
 	DefinitionEdit Kind = "CRD edited"
@@ -45,6 +62,7 @@ type Fault struct {
 	Milliseconds int64 // of latency, where connections are slow
 	Rate         int64 // kilobytes a second, where they are
 	Times        int   // where something happens many times
+	Killed       bool  // the restart that takes up an edited configuration is no orderly one
 }
 
 func (f Fault) String() string {
@@ -57,6 +75,9 @@ func (f Fault) String() string {
 	}
 	if f.Times > 0 {
 		s += fmt.Sprintf(" (%d times)", f.Times)
+	}
+	if f.Killed {
+		s += " (kill -9)"
 	}
 	if f.Also != Nothing {
 		s += ", with " + string(f.Also)
@@ -78,12 +99,14 @@ func (s Settings) String() string {
 		s.RelistInterval, s.RotateInterval, s.Body, s.QueueBytes, s.BatchRecords)
 }
 
-// weights of the faults; how long each lasts at least and at most, in seconds.
-var weights = []struct {
+type weighted struct {
 	kind        Kind
 	weight      int
 	least, most float64
-}{
+}
+
+// weights of the faults; how long each lasts at least and at most, in seconds.
+var weights = []weighted{
 	{CollectorKilled, 12, 0, 4},
 	{CollectorRestarted, 3, 0, 2},
 	{CollectorKilledOften, 3, 0, 0},
@@ -91,84 +114,178 @@ var weights = []struct {
 	{APIServerStopped, 2, 0, 1},
 	{HistoryLost, 4, 1, 4},
 	{HistoryLostDown, 4, 0, 2},
+	{EtcdRestored, 4, 1, 10},
+	{VersionMoved, 4, 2, 15},
 	{SinkKilled, 5, 0, 5},
 	{SinkKilledUnanswered, 5, 0, 4},
 	{SinkRefuses, 4, 2, 10},
 	{SinkExhausted, 3, 2, 8},
 	{SinkBlocks, 4, 4, 18},
 	{SinkLosesAnswers, 4, 1, 4},
+	{SinkDenies, 5, 1, 12},
 	{ConnectionsCut, 6, 0, 6},
 	{ConnectionsReset, 4, 1, 6},
 	{ConnectionsSlow, 4, 3, 10},
 	{ConnectionsHalfOpen, 4, 5, 60},
+	{NotFoundPages, 3, 5, 60},
+	{DiskFull, 4, 3, 20},
+	{SelectorEdited, 3, 0, 0},
+	{NamespacesEdited, 4, 0, 0},
+	{VersionEdited, 3, 0, 0},
+	{ClusterUIDEdited, 2, 0, 0},
+	{SlowFirstAnswers, 3, 35, 60},
+	{LaggingReplica, 3, 10, 40},
+	{IdleCutter, 3, 35, 90},
+	{InitialCuts, 3, 10, 40},
+	{PoisonRecord, 3, 10, 60},
 	{Compacted, 5, 0, 0},
 	{DefinitionEdit, 4, 0, 0},
 }
 
-// allows says that something can happen in the middle of a fault of this kind: what is down cannot be killed, nor edited.
+// known reports whether there is such a kind, as an entry of its own.
+func known(k Kind) bool {
+	return slices.ContainsFunc(weights, func(w weighted) bool { return w.kind == k }) || k == KilledMeantime
+}
+
+// beside reports whether a fault of this kind goes on beside the faults that follow.
+func (k Kind) beside() bool {
+	switch k {
+	case SlowFirstAnswers, LaggingReplica, IdleCutter, InitialCuts, PoisonRecord:
+		return true
+	}
+	return false
+}
+
+// edits reports whether the kind is a configuration that is edited between two lives of the collector.
+func (k Kind) edits() bool {
+	switch k {
+	case SelectorEdited, NamespacesEdited, VersionEdited, ClusterUIDEdited:
+		return true
+	}
+	return false
+}
+
+// allows reports whether something can happen in the middle of a fault of this kind: what is down cannot be killed, nor
+// edited.
 func (k Kind) allows(also Kind) bool {
 	switch k {
 	case CollectorKilled, CollectorRestarted:
 		return also != KilledMeantime
 	case HistoryLostDown:
 		return false
-	case APIServerKilled, APIServerStopped, HistoryLost:
+	case APIServerKilled, APIServerStopped, HistoryLost, EtcdRestored, VersionMoved:
 		return also != DefinitionEdit
 	}
-	return true
+	return !k.beside()
 }
 
-// Draw computes the schedule and the settings of a seed. The same seed and duration always give the same.
-func Draw(seed uint64, duration time.Duration) (Settings, []Fault) {
+// A run that is short has every kind at least once, all but those that go on beside others for a shorter time and
+// with shorter pauses. One that is shorter still has what its time allows.
+const (
+	longRun     = 5 * time.Minute
+	shortestRun = 90 * time.Second
+)
+
+// Draw computes the schedule and the settings of a seed. The same seed and duration always give the same. If kinds are
+// given there are no others.
+func Draw(seed uint64, duration time.Duration, only ...Kind) (Settings, []Fault) {
+	wanted := func(k Kind) bool { return len(only) == 0 || slices.Contains(only, k) }
 	random := rand.New(rand.NewPCG(seed, 0xC4A05))
 	between := func(least, most float64) time.Duration {
 		return time.Duration((least+random.Float64()*(most-least))*10) * (time.Second / 10)
 	}
+	rotateInterval := between(3, 15)
+	if seed%2 == 1 {
+		rotateInterval = between(40, 60) // so that a stream can be idle for long enough
+	}
 	settings := Settings{
 		RelistInterval: between(2, 6),
-		RotateInterval: between(3, 15),
+		RotateInterval: rotateInterval,
 		Body:           []string{"map", "json"}[random.IntN(2)],
 		QueueBytes:     []int{512 << 10, 1 << 20, 4 << 20, 16 << 20}[random.IntN(4)],
 		BatchRecords:   []int{20, 100, 500}[random.IntN(3)],
 	}
 	total := 0
 	for _, w := range weights {
-		total += w.weight
-	}
-	var faults []Fault
-	var deck []int // each kind once, in random order, before what the weights give: no kind is left out
-	for at := between(3, 6); at < duration; {
-		var i int
-		if len(deck) == 0 && len(faults) == 0 {
-			deck = random.Perm(len(weights))
+		if wanted(w.kind) {
+			total += w.weight
 		}
+	}
+	short := duration < longRun
+	var faults []Fault
+	deck := deal(random, short) // each kind once, before what the weights give: no kind is left out
+	for at := between(1, 3); at < duration || len(deck) > 0 && duration >= shortestRun; {
+		var i int
 		if len(deck) > 0 {
 			i, deck = deck[0], deck[1:]
 		} else {
-			for n := random.IntN(total); n >= weights[i].weight; i++ {
-				n -= weights[i].weight
+			for n := random.IntN(total); !wanted(weights[i].kind) || n >= weights[i].weight; i++ {
+				if wanted(weights[i].kind) {
+					n -= weights[i].weight
+				}
 			}
 		}
 		w := weights[i]
-		// In a short run no fault may take all the time.
-		f := Fault{At: at, Kind: w.kind, Hold: between(w.least, max(w.least, min(w.most, duration.Seconds()/6)))}
-		switch w.kind {
-		case ConnectionsSlow:
+		if !wanted(w.kind) {
+			continue
+		}
+		most := w.most
+		if short && !w.kind.beside() {
+			most = min(most, duration.Seconds()/25)
+		}
+		f := Fault{At: at, Kind: w.kind, Hold: between(w.least, max(w.least, most))}
+		switch {
+		case w.kind == ConnectionsSlow:
 			f.Milliseconds, f.Rate = 20+random.Int64N(400), 20+random.Int64N(400)
-		case CollectorKilledOften:
+		case w.kind == CollectorKilledOften:
 			f.Times = 3 + random.IntN(5)
+		case w.kind.edits():
+			f.Killed = random.IntN(3) == 0
 		}
 		// Drawn in any case, so that one fault's kind does not move all that follow.
 		also := []Kind{Nothing, Nothing, Compacted, KilledMeantime, KilledMeantime, DefinitionEdit}[random.IntN(6)]
-		if f.Hold > 0 && w.kind.allows(also) {
+		if f.Hold > 0 && w.kind.allows(also) && wanted(also) {
 			f.Also = also
 		}
 		faults = append(faults, f)
-		rest := between(1, 6)
-		if random.IntN(3) == 0 { // time to catch up
-			rest = between(8, 15)
+		switch {
+		case w.kind == IdleCutter:
+			at += 2 * idleCut
+		case !w.kind.beside():
+			at += f.Hold
 		}
-		at += f.Hold + rest
+		switch rest := random.IntN(5); {
+		case short:
+			at += between(0.3, 1.5)
+		case rest == 0: // time to catch up
+			at += between(8, 15)
+		default:
+			at += between(1, 5)
+		}
 	}
 	return settings, faults
+}
+
+// deal returns the indexes of all kinds in random order. In a short run those that go on beside others come soon, one
+// after some others.
+func deal(random *rand.Rand, short bool) []int {
+	deck := random.Perm(len(weights))
+	if !short {
+		return deck
+	}
+	const others = 3 // between two of them
+	var beside, rest, dealt []int
+	for _, i := range deck {
+		if weights[i].kind.beside() {
+			beside = append(beside, i)
+		} else {
+			rest = append(rest, i)
+		}
+	}
+	for len(beside) > 0 {
+		n := min(others, len(rest))
+		dealt = append(append(dealt, beside[0]), rest[:n]...)
+		beside, rest = beside[1:], rest[n:]
+	}
+	return append(dealt, rest...)
 }

@@ -3,21 +3,22 @@ package chaos
 import (
 	"context"
 	"fmt"
-	"net"
+	"maps"
+	"slices"
 	"strconv"
 	"sync"
 	"testing"
 	"time"
 
-	"go.opentelemetry.io/collector/pdata/plog/plogotlp"
+	"go.opentelemetry.io/collector/pdata/plog"
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
-	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/fold"
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/testkit/otlp"
 	"github.com/k8swatchlist/k8swatchlistreceiver/test/harness"
 )
 
@@ -33,17 +34,18 @@ type Batch struct {
 // Sink is an OTLP/gRPC server for logs. What it has stored stays stored, as on a disk, whether or not its answer came
 // through. It can be killed, which closes its connections in the middle of whatever they are at.
 type Sink struct {
-	plogotlp.UnimplementedGRPCServer
 	address string
 
 	mu        sync.Mutex
-	server    *grpc.Server
-	serving   sync.WaitGroup
+	server    *otlp.Sink // nil: it was killed
 	behaviour behaviour
 	changed   chan struct{} // closed when the behaviour changes
 	batches   []*Batch
 	stored    chan struct{} // closed when the next batch is stored
 	records   int
+	poison    *Poison
+	denied    map[denial]bool       // what was refused for good, and not because of something else in its batch
+	refusals  map[string]int        // how many records were, by resource
 	states    map[string]fold.State // by resource: what who applies the records believes
 }
 
@@ -56,7 +58,21 @@ const (
 	blocking               // neither stores nor answers
 	unanswering            // stores, and never answers
 	losingAnswer           // stores, and answers that it could not
+	denying                // refuses for good
 )
+
+// Poison names an object about which the sink takes no record, and refuses every batch that has one.
+type Poison struct{ Resource, Name string }
+
+func (p *Poison) is(record harness.Record) bool {
+	return p != nil && record.Object != nil && record.Resource == p.Resource && record.Object.Name == p.Name
+}
+
+// denial is a version of an object that was refused for good.
+type denial struct {
+	resource string
+	revisionOf
+}
 
 // lifeHeader tells the sink which life of the collector a request is from.
 const lifeHeader = "chaos-life"
@@ -64,7 +80,8 @@ const lifeHeader = "chaos-life"
 // StartSink starts a sink that ends with the test.
 func StartSink(t testing.TB) *Sink {
 	t.Helper()
-	s := &Sink{address: harness.FreeAddress(t), changed: make(chan struct{}), stored: make(chan struct{}), states: map[string]fold.State{}}
+	s := &Sink{address: harness.FreeAddress(t), changed: make(chan struct{}), stored: make(chan struct{}), states: map[string]fold.State{},
+		denied: map[denial]bool{}, refusals: map[string]int{}}
 	s.Start(t)
 	t.Cleanup(s.Kill)
 	return s
@@ -76,20 +93,17 @@ func (s *Sink) Address() string { return s.address }
 // Start listens again after Kill.
 func (s *Sink) Start(t testing.TB) {
 	t.Helper()
-	var listener net.Listener
+	var server *otlp.Sink
 	harness.Poll(t, 30*time.Second, "the sink's address to be free", func() string {
 		var err error
-		if listener, err = net.Listen("tcp", s.address); err != nil {
+		if server, err = otlp.Listen(s.address, s.receive); err != nil {
 			return err.Error()
 		}
 		return ""
 	})
-	server := grpc.NewServer(grpc.MaxRecvMsgSize(64 << 20))
-	plogotlp.RegisterGRPCServer(server, s)
 	s.mu.Lock()
 	s.server = server
 	s.mu.Unlock()
-	s.serving.Go(func() { _ = server.Serve(listener) }) // it says that it was stopped
 }
 
 // answerFlight is how long an answer may take from the server's hands onto the wire.
@@ -113,8 +127,7 @@ func (s *Sink) Kill() {
 	}
 	s.mu.Unlock()
 	if server != nil {
-		server.Stop()
-		s.serving.Wait()
+		_ = server.Stop() // had it ended by itself, nothing would be stored, and the run would fail
 	}
 }
 
@@ -142,15 +155,17 @@ func (s *Sink) AwaitStored(ctx context.Context, within time.Duration) bool {
 	return false
 }
 
-// Export implements plogotlp.GRPCServer.
-func (s *Sink) Export(ctx context.Context, request plogotlp.ExportRequest) (plogotlp.ExportResponse, error) {
-	none := plogotlp.NewExportResponse()
+// receive implements otlp.Handle.
+func (s *Sink) receive(ctx context.Context, logs plog.Logs) error {
 	behaviour, err := s.admit(ctx)
 	if err != nil {
-		return none, err
+		return err
 	}
 	var records harness.Records
-	records.Add(request.Logs())
+	records.Add(logs)
+	if err := s.deny(behaviour, records.All()); err != nil {
+		return err
+	}
 	batch := &Batch{At: time.Now(), Life: lifeOf(ctx), Records: records.All()}
 	switch behaviour {
 	case unanswering:
@@ -159,17 +174,61 @@ func (s *Sink) Export(ctx context.Context, request plogotlp.ExportRequest) (plog
 		batch.Doubt = "the sink stored it and its answer was lost"
 	}
 	if !s.store(ctx, batch) {
-		return none, status.Error(codes.Unavailable, "the caller has gone")
+		return status.Error(codes.Unavailable, "the caller has gone")
 	}
 	switch behaviour {
 	case unanswering:
 		<-ctx.Done()
-		return none, ctx.Err()
+		return ctx.Err()
 	case losingAnswer:
-		return none, status.Error(codes.Unavailable, "the answer is lost")
+		return status.Error(codes.Unavailable, "the answer is lost")
 	}
 	s.answer(ctx, batch)
-	return none, nil
+	return nil
+}
+
+// deny returns why records are refused for good, if they are.
+func (s *Sink) deny(b behaviour, records []harness.Record) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	poisoned := slices.ContainsFunc(records, s.poison.is)
+	if b != denying && !poisoned {
+		return nil
+	}
+	for _, record := range records {
+		if b != denying && !s.poison.is(record) {
+			continue // it has to come again without what it came with
+		}
+		s.refusals[record.Resource]++
+		if record.Object != nil {
+			s.denied[denial{record.Resource, revisionOf{record.Object.UID, number(record.Object.ResourceVersion)}}] = true
+		}
+	}
+	if b == denying {
+		return status.Error(codes.PermissionDenied, "you may not write")
+	}
+	return status.Error(codes.InvalidArgument, "a record cannot be understood")
+}
+
+// Poisoned makes the sink refuse what is about an object from now on; nil: nothing any more.
+func (s *Sink) Poisoned(p *Poison) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.poison = p
+}
+
+// Denied are the versions of objects that were refused for good.
+func (s *Sink) Denied() map[denial]bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return maps.Clone(s.denied)
+}
+
+// Refused is how many records were refused for good, by resource.
+func (s *Sink) Refused() map[string]int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return maps.Clone(s.refusals)
 }
 
 func lifeOf(ctx context.Context) int {

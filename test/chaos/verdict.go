@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/fold"
@@ -19,17 +20,34 @@ type Life struct {
 	Number int
 	Ended  time.Time
 	Killed bool
+
+	// The disk was full from Unwritten on, if that is set, and a checkpoint was written again at Written, if that is.
+	Unwritten, Written time.Time
+}
+
+// Restore is that etcd was set back to what it was at an earlier revision.
+type Restore struct {
+	At     time.Time
+	To     int64 // the revision whose objects there are again
+	Undone int64 // the last revision of those that never happened now
 }
 
 // Evidence is what a verdict on one resource rests on.
 type Evidence struct {
 	Resource string
+	Prefix   string // of its keys in etcd
 	Lives    []Life // by number, from 1 on
 	Batches  []*Batch
 	Events   []harness.Event // of etcd
 	Until    int64           // the revision up to which everything must have been told
 	Listed   fold.State      // by the API server
 	Before   fold.State      // as listed a moment before, where objects may go by themselves
+
+	Causes   []Cause         // what was done to the parts
+	Restores []Restore       // of etcd
+	Rescoped []time.Time     // when other namespaces were configured
+	Denied   map[denial]bool // by the sink, for good
+	Refused  int             // how many records of the resource the sink has refused for good
 }
 
 // Verdict is what was found of one resource, or of several together.
@@ -37,17 +55,19 @@ type Verdict struct {
 	Revisions int // that etcd has seen after the first snapshot
 	Earlier   int // up to that, of which only the net state is told
 	Records   int
-	Gaps      map[string]int // by reason
+	Gaps      map[string]int // by reason, and by what explains it
 	InGaps    int            // revisions that were not told and that a gap names
+	Denied    int            // those of them that the sink refused for good
 
 	// What comes again after a crash or an answer that was lost, which at-least-once allows.
 	DuplicatesAfterKill int
 	DuplicatesOfUnknown int // of a batch that the collector could not know to be stored
 	ReorderedAfterKill  int // came after a later version that was told just before a crash
-	initialIn           *Batch
+	AfterRestore        int // came again, or after a later version, since etcd was set back
 	Initial             int // complete initial states that were told
 
 	Unexplained []string
+	FalseGaps   []string // that nothing on the schedule explains
 	Lost        []string
 	Invented    []string // told of as live, and etcd knows nothing of it
 	Disorder    []string
@@ -61,13 +81,19 @@ type arrived struct {
 	index  int // of the batch
 }
 
+// set is a complete initial state.
+type set struct {
+	revision int64
+	batch    *Batch
+}
+
 // Judge holds what the sink has stored against what etcd has seen and what the API server holds.
 func Judge(e Evidence) Verdict {
 	v := Verdict{Gaps: map[string]int{}}
 	var (
 		told      []fold.Record
-		first     int64 // revision of the first snapshot
-		gaps      [][2]int64
+		sets      = map[string]set{} // by namespace; "" of all
+		gaps      []Gap
 		seen      = map[identity]arrived{}
 		latest    = map[string]arrived{} // by UID
 		revisions = map[revisionOf]bool{}
@@ -78,8 +104,15 @@ func Judge(e Evidence) Verdict {
 				continue
 			}
 			v.Records++
+			switch {
+			case record.Event == "k8s.snapshot.end":
+				v.takeEnd(e, batch, record, sets)
+			case record.Event == "k8s.watch.gap":
+				gap := newGap(record, batch.At)
+				gaps = append(gaps, gap)
+				v.takeGap(e, gap)
+			}
 			if record.Object == nil {
-				v.takeStream(e, batch, record, &first, &gaps)
 				continue
 			}
 			now := arrived{record: *record.Object, batch: batch, index: index}
@@ -88,14 +121,17 @@ func Judge(e Evidence) Verdict {
 			revisions[revisionOf{now.record.UID, rv}] = true
 
 			id := identity{now.record.UID, rv, now.record.Type}
-			if before, ok := seen[id]; ok {
-				v.takeDuplicate(e, before, now)
-				seen[id] = now
-				continue
-			}
+			before, again := seen[id]
+			last, known := latest[id.uid]
 			seen[id] = now
-			if before, ok := latest[id.uid]; ok && number(before.record.ResourceVersion) > rv {
-				v.takeDisorder(e, before, now)
+			switch {
+			case known && e.undone(last, now):
+				v.AfterRestore++
+			case again:
+				v.takeDuplicate(e, before, now)
+				continue
+			case known && number(last.record.ResourceVersion) > rv:
+				v.takeDisorder(e, last, now)
 				continue
 			}
 			latest[id.uid] = now
@@ -106,17 +142,32 @@ func Judge(e Evidence) Verdict {
 	for _, event := range e.Events {
 		key := harness.Event{Revision: event.Revision, Type: event.Type, UID: event.UID}
 		happened[key] = true
+		namespace := e.namespaceOf(event)
+		first, ofNamespace := sets[namespace]
+		if !ofNamespace {
+			first = sets[""]
+		}
+		denied := e.Denied[denial{e.Resource, revisionOf{event.UID, event.Revision}}]
 		switch {
-		case event.Revision <= first:
+		case event.Revision <= first.revision:
 			v.Earlier++
 			continue
 		case event.Revision > e.Until:
 			continue
 		case revisions[revisionOf{event.UID, event.Revision}]:
-		case slices.ContainsFunc(gaps, func(gap [2]int64) bool { return gap[0] < event.Revision && event.Revision <= gap[1] }):
+		case slices.ContainsFunc(gaps, func(g Gap) bool {
+			return g.covers(namespace, event.Revision) && (g.Reason != "dropped" || denied)
+		}):
 			v.InGaps++
+			if denied {
+				v.Denied++
+			}
 		default:
-			v.Lost = append(v.Lost, fmt.Sprintf("%s %s@%d uid=%s", event.Type, event.Key, event.Revision, event.UID))
+			lost := fmt.Sprintf("%s %s@%d uid=%s", event.Type, event.Key, event.Revision, event.UID)
+			if denied {
+				lost += ", which the sink refused for good"
+			}
+			v.Lost = append(v.Lost, lost)
 		}
 		v.Revisions++
 	}
@@ -150,23 +201,51 @@ func number(rv string) int64 {
 	return n
 }
 
-func (v *Verdict) takeStream(e Evidence, batch *Batch, record harness.Record, first *int64, gaps *[][2]int64) {
-	text := func(key string) string {
-		s, _ := record.Stream[key].(string)
-		return s
+// namespaceOf is the namespace of an object; "" if it has none.
+func (e Evidence) namespaceOf(event harness.Event) string {
+	namespace, _, namespaced := strings.Cut(strings.TrimPrefix(event.Key, e.Prefix), "/")
+	if !namespaced {
+		return ""
 	}
-	switch record.Event {
-	case "k8s.snapshot.end":
-		// Again only where the collector was killed before it could keep that it had told it.
-		if v.Initial++; v.initialIn != nil && !e.unsettled(v.initialIn, batch) {
+	return namespace
+}
+
+// undone reports whether a record is about what an object is again after etcd was set back, and the one before about
+// what it never was now.
+func (e Evidence) undone(before, now arrived) bool {
+	if now.record.Origin == "live" {
+		return false
+	}
+	was, is := number(before.record.ResourceVersion), number(now.record.ResourceVersion)
+	return slices.ContainsFunc(e.Restores, func(r Restore) bool {
+		return now.batch.At.After(r.At) && is <= r.To && r.To < was && was <= r.Undone
+	})
+}
+
+// takeEnd takes in that an initial state is complete. It comes again only where the collector was killed before it could
+// keep that it had emitted it, or where other namespaces were configured.
+func (v *Verdict) takeEnd(e Evidence, batch *Batch, record harness.Record, sets map[string]set) {
+	v.Initial++
+	namespace := streamText(record, "k8s.namespace.name")
+	before, again := sets[namespace]
+	if again && !e.unsettled(before.batch, batch) {
+		if !slices.ContainsFunc(e.Rescoped, func(at time.Time) bool { return at.After(before.batch.At) && at.Before(batch.At) }) {
 			v.Unexplained = append(v.Unexplained, fmt.Sprintf("the initial state came in life %d and again in life %d%s",
-				v.initialIn.Life, batch.Life, e.ends(v.initialIn, batch)))
+				before.batch.Life, batch.Life, e.ends(before.batch, batch)))
 		}
-		v.initialIn, *first = batch, number(text("k8s.snapshot.resource_version"))
-	case "k8s.watch.gap":
-		v.Gaps[text("k8s.gap.reason")]++
-		*gaps = append(*gaps, [2]int64{number(text("k8s.gap.from_resource_version")), number(text("k8s.gap.to_resource_version"))})
+		return // what has happened since the first one still has to be told
 	}
+	sets[namespace] = set{number(streamText(record, "k8s.snapshot.resource_version")), batch}
+}
+
+func (v *Verdict) takeGap(e Evidence, gap Gap) {
+	kind := e.justified(gap)
+	if kind == Nothing {
+		v.Gaps[gap.Reason+" (unexplained)"]++
+		v.FalseGaps = append(v.FalseGaps, e.Resource+": "+gap.String())
+		return
+	}
+	v.Gaps[fmt.Sprintf("%s (%s)", gap.Reason, kind)]++
 }
 
 // takeDuplicate counts a record that came again, if that is to be: the collector was killed a moment after the first
@@ -201,11 +280,18 @@ const clock = "15:04:05.000"
 // not have been written.
 func (e Evidence) unsettled(before, again *Batch) bool {
 	for _, life := range e.Lives {
-		if life.Number == before.Life {
-			return life.Killed && again.Life > before.Life && life.Ended.Sub(before.At) <= checkpointDelay
+		if life.Number == before.Life && again.Life > before.Life {
+			return life.Killed && life.Ended.Sub(before.At) <= checkpointDelay || life.full(before.At)
 		}
 	}
 	return false
+}
+
+// full reports whether a checkpoint of what was stored at a time could not be written until the life ended, since the disk
+// was full.
+func (l Life) full(at time.Time) bool {
+	return !l.Unwritten.IsZero() && at.After(l.Unwritten.Add(-checkpointDelay)) &&
+		(l.Written.IsZero() || l.Ended.Sub(l.Written) <= checkpointDelay)
 }
 
 // unknown says that a record came again because the collector could not know that its batch was stored: nothing else
@@ -253,6 +339,7 @@ func (v Verdict) Findings() []string {
 	add("differences between the fold and the LIST", v.Differences)
 	add("revisions were neither told nor lie in a gap", v.Lost)
 	add("records came more than once and nothing explains it", v.Unexplained)
+	add("gaps were reported that nothing on the schedule explains", v.FalseGaps)
 	add("records came out of order", v.Disorder)
 	add("records tell of what never happened", v.Invented)
 	if v.Initial == 0 {

@@ -18,9 +18,10 @@ func second(n float64) time.Time { return midnight.Add(time.Duration(n * float64
 
 func newStory() *story {
 	s := &story{Evidence{
-		Resource: "pods", Until: 8,
+		Resource: "pods", Prefix: "/registry/pods/", Until: 8,
 		Lives:  []Life{{Number: 1, Ended: second(10), Killed: true}, {Number: 2, Ended: second(100)}},
 		Listed: fold.State{"a": "7"},
+		Causes: []Cause{{APIServerKilled, second(10), second(11), 8}},
 	}}
 	s.Events = []harness.Event{
 		{Revision: 2, Type: "ADDED", UID: "a"}, {Revision: 5, Type: "MODIFIED", UID: "a"}, {Revision: 6, Type: "ADDED", UID: "b"},
@@ -53,11 +54,51 @@ func gap(from, to int) harness.Record {
 	}}
 }
 
+func dropped(from, to int) harness.Record { return because("dropped", gap(from, to)) }
+
+func reset(from, to int) harness.Record { return because("history_reset", gap(from, to)) }
+
+func because(reason string, gap harness.Record) harness.Record {
+	gap.Stream["k8s.gap.reason"] = reason
+	return gap
+}
+
+// because makes other things the causes of gaps than the restart of the API server that a story has.
+func (s *story) because(causes ...Cause) *story {
+	s.Causes = causes
+	return s
+}
+
+// deny lets the sink have refused a version of an object for good.
+func (s *story) deny(uid string, rv int64) *story {
+	s.Denied, s.Refused = map[denial]bool{{"pods", revisionOf{uid, rv}}: true}, 1
+	return s
+}
+
+// restore lets etcd have been set back, and hold something else at the end.
+func (s *story) restore(r Restore, listed fold.State) *story {
+	s.Restores, s.Listed = []Restore{r}, listed
+	return s.because(Cause{EtcdRestored, r.At, r.At, 1000 + r.To})
+}
+
+// full lets the disk have been full from one second on, in the second life, and a checkpoint have been written again at
+// another, if that is not 0.
+func (s *story) full(from, to float64) *story {
+	s.Lives[1].Unwritten = second(from)
+	if to > 0 {
+		s.Lives[1].Written = second(to)
+	}
+	s.Lives = append(s.Lives, Life{Number: 3, Ended: second(200)})
+	return s
+}
+
 func TestVerdict(t *testing.T) {
 	five, six, seven, eight := live("MODIFIED", "a", 5), live("ADDED", "b", 6), live("MODIFIED", "a", 7), live("DELETED", "b", 8)
 	for name, c := range map[string]struct {
 		story *story
 		want  string // findings by kind: lost, unexplained, disorder, invented, differences
+		false int    // gaps that nothing explains
+		again int    // since etcd was set back
 		after int    // duplicates after a kill
 		doubt int    // duplicates of batches that may not be known to be stored
 		gaps  int    // revisions in gaps
@@ -104,6 +145,60 @@ func TestVerdict(t *testing.T) {
 			story: newStory().store(9, 1, "", six, about("MODIFIED", "recovered", "a", 7)).store(12, 2, "", five, live("MODIFIED", "a", 7), eight),
 			want:  "0 0 0 0 0", after: 1, late: 1,
 		},
+		"a gap without a cause": {
+			story: newStory().store(5, 1, "", five, six).store(12, 2, "", gap(6, 8), seven, eight).because(), want: "0 0 0 0 0", false: 1,
+		},
+		"a gap whose cause came later": {
+			story: newStory().store(5, 1, "", five, six).store(12, 2, "", gap(6, 8), seven, eight).because(Cause{APIServerKilled, second(20), second(21), 9}),
+			want:  "0 0 0 0 0", false: 1,
+		},
+		"a gap of what happened after its cause": {
+			story: newStory().store(5, 1, "", five, six).store(12, 2, "", gap(6, 8), seven, eight).because(Cause{APIServerKilled, second(2), second(3), 5}),
+			want:  "0 0 0 0 0", false: 1,
+		},
+		"a compaction, which the watch cache knows nothing of": {
+			story: newStory().store(5, 1, "", five, six).store(12, 2, "", gap(6, 8), seven, eight).because(Cause{Compacted, second(10), second(11), 8}),
+			want:  "0 0 0 0 0", false: 1,
+		},
+		"refused for good, and a gap reports it": {
+			story: newStory().store(5, 1, "", five, six).store(12, 2, "", seven, dropped(7, 8)).
+				deny("b", 8).because(Cause{SinkDenies, second(10), second(12), 8}),
+			want: "0 0 0 0 1", gaps: 1,
+		},
+		"refused for good, and no gap reports it": {
+			story: newStory().store(5, 1, "", five, six).store(12, 2, "", seven).deny("b", 8), want: "1 0 0 0 1",
+		},
+		"something else is missing in a gap of what was refused": {
+			story: newStory().store(5, 1, "", five, six).store(12, 2, "", dropped(6, 8)).
+				deny("b", 8).because(Cause{PoisonRecord, second(10), second(12), 8}),
+			want: "1 0 0 0 2", gaps: 1,
+		},
+		"etcd was set back": {
+			story: newStory().store(5, 1, "", five, six).store(9, 1, "", seven, eight).
+				restore(Restore{At: second(20), To: 6, Undone: 8}, fold.State{"a": "5", "b": "6"}).
+				store(21, 2, "", about("MODIFIED", "recovered", "a", 5), about("ADDED", "recovered", "b", 6), reset(8, 1006)),
+			want: "0 0 0 0 0", again: 2,
+		},
+		"etcd was set back, and what was undone is not reported": {
+			story: newStory().store(5, 1, "", five, six).store(9, 1, "", seven, eight).
+				restore(Restore{At: second(20), To: 6, Undone: 8}, fold.State{"a": "5", "b": "6"}).
+				store(21, 2, "", about("MODIFIED", "recovered", "a", 5)),
+			want: "0 0 0 0 1", again: 1,
+		},
+		"again, and etcd was set back to a later version": {
+			story: newStory().store(5, 1, "", five, six, seven, eight).
+				restore(Restore{At: second(20), To: 7, Undone: 8}, fold.State{"a": "7", "b": "6"}).
+				store(21, 2, "", about("MODIFIED", "recovered", "a", 7), about("ADDED", "recovered", "b", 6)),
+			want: "0 1 0 0 0", again: 1,
+		},
+		"again after a stop in good order while the disk was full": {
+			story: newStory().full(15, 0).store(20, 2, "", five, six, seven, eight).store(101, 3, "", five, six, seven, eight),
+			want:  "0 0 0 0 0", after: 4,
+		},
+		"again though the disk had space before the stop": {
+			story: newStory().full(15, 40).store(20, 2, "", five, six, seven, eight).store(101, 3, "", five, six, seven, eight),
+			want:  "0 4 0 0 0",
+		},
 		"what never happened": {
 			story: newStory().store(5, 1, "", five, six, live("ADDED", "c", 6), live("DELETED", "c", 7)).store(12, 2, "", seven, eight), want: "0 0 0 2 0",
 		},
@@ -116,6 +211,9 @@ func TestVerdict(t *testing.T) {
 			got := fmt.Sprint(len(v.Lost), len(v.Unexplained), len(v.Disorder), len(v.Invented), len(v.Differences))
 			if got != c.want {
 				t.Errorf("lost, unexplained, disorder, invented, differences: %s, want %s: %q", got, c.want, v.Findings())
+			}
+			if got, want := fmt.Sprint(len(v.FalseGaps), v.AfterRestore), fmt.Sprint(c.false, c.again); got != want {
+				t.Errorf("false gaps, after a restore: %s, want %s: %q", got, want, v.FalseGaps)
 			}
 			if got, want := fmt.Sprint(v.DuplicatesAfterKill, v.DuplicatesOfUnknown, v.InGaps, v.ReorderedAfterKill), fmt.Sprint(c.after, c.doubt, c.gaps, c.late); got != want {
 				t.Errorf("duplicates after a kill and of unknown batches, revisions in gaps, reordered: %s, want %s", got, want)

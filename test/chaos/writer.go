@@ -16,6 +16,7 @@ import (
 	"golang.org/x/time/rate"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 
@@ -40,6 +41,8 @@ type Writer struct {
 
 const (
 	writers          = 6
+	quietWriter      = 1 << 20 // the number of the one that changes what is quiet
+	quietPause       = 25 * time.Second
 	operationRate    = 300 // a second, if the machine can
 	operationTimeout = 15 * time.Second
 	retryPause       = 200 * time.Millisecond // when the API server does not answer
@@ -67,6 +70,12 @@ func (w *Writer) Start(t testing.TB) {
 			}
 		})
 	}
+	random := rand.New(rand.NewPCG(w.seed, quietWriter))
+	w.running.Go(func() {
+		for sleep(ctx, quietPause+time.Duration(random.Int64N(int64(quietPause)))) {
+			w.operateQuietly(ctx, random)
+		}
+	})
 	t.Cleanup(w.Stop)
 }
 
@@ -93,7 +102,7 @@ func (w *Writer) operate(ctx context.Context, random *rand.Rand, limit *rate.Lim
 	exists := w.exists[o][slot].Load()
 	switch n := random.IntN(1000); {
 	case n < 3:
-		w.deleteGroup(ctx, o, random.IntN(40))
+		w.deleteGroup(ctx, o, random.IntN(groups))
 	case n < 10 && exists: // as fast as it goes
 		for range 5 + random.IntN(25) {
 			_ = limit.Wait(ctx)
@@ -115,6 +124,34 @@ func (w *Writer) operate(ctx context.Context, random *rand.Rand, limit *rate.Lim
 	}
 }
 
+// operateQuietly changes one object of each resource where little happens.
+func (w *Writer) operateQuietly(ctx context.Context, random *rand.Rand) {
+	for _, o := range all {
+		switch o.quiet {
+		case "":
+		case everywhere:
+			slot := random.IntN(o.slots)
+			if w.exists[o][slot].Load() && random.IntN(3) > 0 {
+				w.delete(ctx, o, slot)
+				continue
+			}
+			w.create(ctx, o, slot, random)
+			w.patch(ctx, o, slot, o.change(random), "")
+		default:
+			still := o.object(0, random)
+			still.SetName(fmt.Sprintf("%s-%x", still.GetName(), random.Uint64()))
+			still.SetNamespace(o.quiet)
+			if err := unstructured.SetNestedField(still.Object, o.quiet, "involvedObject", "namespace"); err != nil {
+				panic(err) // it has such a field
+			}
+			w.do(ctx, "create", func(ctx context.Context) error {
+				_, err := o.in(w.client, o.quiet).Create(ctx, still, metav1.CreateOptions{})
+				return err
+			})
+		}
+	}
+}
+
 func (w *Writer) pick(random *rand.Rand) *objects {
 	total := 0
 	for _, o := range all {
@@ -130,16 +167,13 @@ func (w *Writer) pick(random *rand.Rand) *objects {
 	panic("weights have no end")
 }
 
-func (w *Writer) of(o *objects) dynamic.ResourceInterface {
-	if o.namespaced {
-		return w.client.Resource(o.resource).Namespace(namespace)
-	}
-	return w.client.Resource(o.resource)
+func (w *Writer) of(o *objects, slot int) dynamic.ResourceInterface {
+	return o.in(w.client, o.namespace(slot))
 }
 
 func (w *Writer) create(ctx context.Context, o *objects, slot int, random *rand.Rand) {
 	w.do(ctx, "create", func(ctx context.Context) error {
-		_, err := w.of(o).Create(ctx, o.object(slot, random), metav1.CreateOptions{})
+		_, err := w.of(o, slot).Create(ctx, o.object(slot, random), metav1.CreateOptions{})
 		w.learn(o, slot, err, true)
 		return err
 	})
@@ -155,7 +189,7 @@ func (w *Writer) patch(ctx context.Context, o *objects, slot int, patch object, 
 		panic(err) // it is made of strings and numbers
 	}
 	w.do(ctx, what, func(ctx context.Context) error {
-		_, err := w.of(o).Patch(ctx, o.name(slot), types.MergePatchType, body, metav1.PatchOptions{}, subresources...)
+		_, err := w.of(o, slot).Patch(ctx, o.name(slot), types.MergePatchType, body, metav1.PatchOptions{}, subresources...)
 		w.learn(o, slot, err, true)
 		return err
 	})
@@ -163,7 +197,7 @@ func (w *Writer) patch(ctx context.Context, o *objects, slot int, patch object, 
 
 func (w *Writer) delete(ctx context.Context, o *objects, slot int) {
 	w.do(ctx, "delete", func(ctx context.Context) error {
-		err := w.of(o).Delete(ctx, o.name(slot), deleteNow)
+		err := w.of(o, slot).Delete(ctx, o.name(slot), deleteNow)
 		w.learn(o, slot, err, false)
 		return err
 	})
@@ -171,7 +205,7 @@ func (w *Writer) delete(ctx context.Context, o *objects, slot int) {
 
 func (w *Writer) deleteGroup(ctx context.Context, o *objects, n int) {
 	w.do(ctx, "delete collection", func(ctx context.Context) error {
-		err := w.of(o).DeleteCollection(ctx, deleteNow, metav1.ListOptions{LabelSelector: "group=" + group(n)})
+		err := w.of(o, n).DeleteCollection(ctx, deleteNow, metav1.ListOptions{LabelSelector: "group=" + group(n)})
 		if err == nil {
 			for slot := range o.slots {
 				if group(slot) == group(n) {
@@ -214,10 +248,17 @@ func (w *Writer) do(ctx context.Context, what string, request func(context.Conte
 	}
 	w.mu.Unlock()
 	if err != nil && apierrors.ReasonForError(err) == metav1.StatusReasonUnknown {
-		select {
-		case <-time.After(retryPause):
-		case <-ctx.Done():
-		}
+		sleep(ctx, retryPause)
+	}
+}
+
+// sleep reports whether the time has passed before the context was done.
+func sleep(ctx context.Context, d time.Duration) bool {
+	select {
+	case <-time.After(d):
+		return true
+	case <-ctx.Done():
+		return false
 	}
 }
 
@@ -232,6 +273,7 @@ func (w *Writer) Fill(t testing.TB) {
 			}
 		}
 	}
+	w.operateQuietly(t.Context(), random)
 	if _, _, failed, fatal := w.Counts(); failed > 0 {
 		t.Fatalf("%d objects could not be created: %v", failed, fatal)
 	}
@@ -240,6 +282,7 @@ func (w *Writer) Fill(t testing.TB) {
 // Touch changes a few objects of every resource, and creates those that are not there.
 func (w *Writer) Touch(ctx context.Context, round int) {
 	random := rand.New(rand.NewPCG(w.seed, uint64(writers+1+round)))
+	w.operateQuietly(ctx, random)
 	for _, o := range all {
 		for slot := range 5 {
 			w.create(ctx, o, slot, random)

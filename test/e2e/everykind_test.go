@@ -53,7 +53,7 @@ func TestDecodeAgreesWithEncodingJSONOnRealObjects(t *testing.T) {
 	planted.plant(t, c, "before")
 	defineWidgets(t, c)
 	createWidget(t, c, "one")
-	c.Kubectl(t, moreManifests, "apply", "-f", "-")
+	c.Apply(t, moreManifests)
 
 	var captured map[string][]json.RawMessage
 	harness.Poll(t, catchUp, "the API server to have objects", func() string {

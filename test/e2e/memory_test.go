@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/testkit/otelcol"
 	"github.com/k8swatchlist/k8swatchlistreceiver/test/harness"
 	"github.com/k8swatchlist/k8swatchlistreceiver/tools/controlplane"
 )
@@ -42,7 +43,7 @@ service:
   pipelines:
     logs: {receivers: [k8s_watchlist], exporters: [nop]}
   telemetry:
-    metrics: ` + harness.PullMetrics(metrics) + `
+    metrics: ` + otelcol.PullMetrics(metrics) + `
 `
 	for run := range 3 {
 		t.Run(fmt.Sprintf("run %d", run+1), func(t *testing.T) {
@@ -56,7 +57,7 @@ func measureMemory(t *testing.T, config, metrics string) {
 	collector := harness.StartCollector(t, config)
 	var inventory, sent float64
 	harness.Poll(t, 5*time.Minute, "the collector to read all pods", func() string {
-		told, err := harness.ReadMetrics(metrics)
+		told, err := otelcol.ReadMetrics(t.Context(), metrics)
 		if err != nil {
 			return err.Error() // not started yet
 		}

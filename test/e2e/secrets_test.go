@@ -8,13 +8,11 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/k8swatchlist/k8swatchlistreceiver/test/harness"
 	"github.com/k8swatchlist/k8swatchlistreceiver/tools/controlplane"
 )
-
-// lastApplied is where `kubectl apply` keeps the whole manifest.
-const lastApplied = "kubectl.kubernetes.io/last-applied-configuration"
 
 // TestSecretsNeverLeave: no secret value of any object comes out of the real collector, neither in its file nor in
 // its log at debug level, whether the object is there at the start, created, changed or deleted.
@@ -31,8 +29,8 @@ kube_api_burst: 50
 resources: [{name: secrets}, {name: configmaps}, {name: pods}, {name: deployments}, {name: cronjobs.batch}]
 relist: {interval: 2s, emit: snapshot}
 body: `+body), "--feature-gates="+harness.ShortRelistGate)
-		for _, resource := range planted.resources() {
-			collectors[body].Records.AwaitSnapshot(t, resource, catchUp)
+		for _, resource := range sentinelResources {
+			collectors[body].Records.AwaitSnapshot(t, harness.Name(resource), catchUp)
 		}
 	}
 	after := planted.plant(t, c, "after")
@@ -47,7 +45,7 @@ body: `+body), "--feature-gates="+harness.ShortRelistGate)
 	for body, collector := range collectors {
 		for _, o := range append(before, after...) {
 			for _, change := range []string{"MODIFIED", "DELETED"} {
-				collector.Records.AwaitObject(t, o.resource, o.name, change, catchUp)
+				collector.Records.AwaitObject(t, harness.Name(o.resource), o.name, change, catchUp)
 			}
 		}
 		collector.Interrupt(t)
@@ -78,16 +76,21 @@ func (s *sentinels) next(where string) string {
 	return string(value)
 }
 
-func (*sentinels) resources() []string {
-	return []string{"secrets", "configmaps", "pods", "deployments.apps", "cronjobs.batch"}
-}
+// The resources in whose objects secret values are planted.
+var (
+	secrets           = schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
+	deployments       = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}
+	cronJobs          = schema.GroupVersionResource{Group: "batch", Version: "v1", Resource: "cronjobs"}
+	sentinelResources = []schema.GroupVersionResource{secrets, configMaps, harness.Pods, deployments, cronJobs}
+)
 
 // object is what holds secret values.
 type object struct {
-	kind, resource, name string
+	resource schema.GroupVersionResource
+	name     string
 }
 
-// plant creates objects of all kinds that hold secret values, as a program does and as kubectl does.
+// plant creates objects of all kinds that hold secret values, as a program does and as `kubectl apply` does.
 func (s *sentinels) plant(t *testing.T, c *harness.Cluster, name string) []object {
 	t.Helper()
 	secret := &corev1.Secret{
@@ -99,7 +102,7 @@ func (s *sentinels) plant(t *testing.T, c *harness.Cluster, name string) []objec
 		t.Fatal(err)
 	}
 	config := &corev1.ConfigMap{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{lastApplied: `{"data":` + yamlString(s.next("configmap")) + `}`}},
+		ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{harness.LastApplied: `{"data":` + yamlString(s.next("configmap")) + `}`}},
 		Data:       map[string]string{"mode": "plain-value"},
 	}
 	if _, err := c.Client.CoreV1().ConfigMaps("default").Create(t.Context(), config, metav1.CreateOptions{}); err != nil {
@@ -125,15 +128,15 @@ func (s *sentinels) plant(t *testing.T, c *harness.Cluster, name string) []objec
 		fmt.Sprintf(`{"apiVersion":"v1","kind":"Secret","metadata":{"name":"applied-%s"},"data":{"password":%q},"stringData":{"dsn":%s}}`,
 			name, base64.StdEncoding.EncodeToString([]byte(s.next("appliedData"))), yamlString(s.next("appliedStringData"))),
 	} {
-		c.Kubectl(t, manifest, "apply", "-f", "-")
+		c.Apply(t, manifest)
 	}
 	return []object{
-		{"secret", "secrets", name},
-		{"configmap", "configmaps", name},
-		{"pod", "pods", name},
-		{"deployment", "deployments.apps", name},
-		{"cronjob", "cronjobs.batch", name},
-		{"secret", "secrets", "applied-" + name},
+		{secrets, name},
+		{configMaps, name},
+		{harness.Pods, name},
+		{deployments, name},
+		{cronJobs, name},
+		{secrets, "applied-" + name},
 	}
 }
 
@@ -159,12 +162,12 @@ func (s *sentinels) requireFindable(t *testing.T, c *harness.Cluster) {
 
 func (o object) change(t *testing.T, c *harness.Cluster) {
 	t.Helper()
-	c.Kubectl(t, "", "annotate", o.kind, o.name, "changed=yes")
+	c.Annotate(t, o.resource, o.name, "changed", "yes")
 }
 
 func (o object) remove(t *testing.T, c *harness.Cluster) {
 	t.Helper()
-	c.Kubectl(t, "", "delete", o.kind, o.name, "--wait=false", "--cascade=background", "--grace-period=0")
+	c.Delete(t, o.resource, o.name)
 }
 
 // yamlString quotes a string for a manifest.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/fold"
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/testkit/otelcol"
 	"github.com/k8swatchlist/k8swatchlistreceiver/test/harness"
 	"github.com/k8swatchlist/k8swatchlistreceiver/tools/controlplane"
 )
@@ -64,11 +65,11 @@ service:
   pipelines:
     logs: {receivers: [k8s_watchlist], processors: [memory_limiter], exporters: [otlp_grpc]}
   telemetry:
-    metrics: `+harness.PullMetrics(metrics)+`
+    metrics: `+otelcol.PullMetrics(metrics)+`
 `))
 	var refused, retried float64
 	harness.Poll(t, 2*catchUp, "memory_limiter to refuse", func() string {
-		told, err := harness.ReadMetrics(metrics)
+		told, err := otelcol.ReadMetrics(t.Context(), metrics)
 		if err != nil {
 			return err.Error() // not started yet
 		}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
@@ -134,8 +135,7 @@ func createPriorityLevel(t *testing.T, c *harness.Cluster) {
 // occupy begins to create a pod and does not finish, which takes a seat. Where there is none it tries again.
 func occupy(t *testing.T, c *harness.Cluster) (leave func()) {
 	t.Helper()
-	c.Kubectl(t, "", "create", "clusterrole", occupant, "--verb=create", "--resource=pods")
-	c.Kubectl(t, "", "create", "clusterrolebinding", occupant, "--clusterrole="+occupant, "--user="+occupant)
+	grantCreatePods(t, c, occupant)
 	credentials, err := c.UserCredentials(occupant)
 	if err != nil {
 		t.Fatal(err)
@@ -168,6 +168,25 @@ func occupy(t *testing.T, c *harness.Cluster) (leave func()) {
 	}
 	t.Cleanup(leave)
 	return leave
+}
+
+func grantCreatePods(t *testing.T, c *harness.Cluster, user string) {
+	t.Helper()
+	role := &rbacv1.ClusterRole{
+		ObjectMeta: metav1.ObjectMeta{Name: user},
+		Rules:      []rbacv1.PolicyRule{{Verbs: []string{"create"}, APIGroups: []string{""}, Resources: []string{"pods"}}},
+	}
+	if _, err := c.Client.RbacV1().ClusterRoles().Create(t.Context(), role, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	binding := &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: user},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: user},
+		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}},
+	}
+	if _, err := c.Client.RbacV1().ClusterRoleBindings().Create(t.Context(), binding, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
 }
 
 func awaitThrottled(t *testing.T, c *harness.Cluster, config *rest.Config) {

@@ -22,7 +22,6 @@ type Cluster struct {
 	Dynamic dynamic.Interface
 
 	metadata metadata.Interface
-	binaries string
 }
 
 const startPatience = 2 * time.Minute // with other tests and builds on the same cores
@@ -30,8 +29,8 @@ const startPatience = 2 * time.Minute // with other tests and builds on the same
 // StartCluster starts a control plane that ends with the test.
 func StartCluster(t testing.TB, o controlplane.Options) *Cluster {
 	t.Helper()
-	c := &Cluster{binaries: binaries(t)}
-	o.Binaries = c.binaries
+	c := &Cluster{}
+	o.Binaries = binaries(t)
 	ctx, cancel := context.WithTimeout(t.Context(), startPatience)
 	defer cancel()
 	var err error

@@ -8,14 +8,14 @@ import (
 
 const runIt = "run `make test-e2e` in the repository's root, which builds it and says where it is"
 
-// binaries is the folder of etcd, kube-apiserver and kubectl.
+// binaries is the folder of etcd and kube-apiserver.
 func binaries(t testing.TB) string {
 	t.Helper()
 	folder := os.Getenv("KUBEBUILDER_ASSETS")
 	if folder == "" {
 		t.Fatal("$KUBEBUILDER_ASSETS names no control plane: " + runIt)
 	}
-	for _, name := range []string{"etcd", "kube-apiserver", "kubectl"} {
+	for _, name := range []string{"etcd", "kube-apiserver"} {
 		requireFile(t, "KUBEBUILDER_ASSETS", filepath.Join(folder, name))
 	}
 	return folder

@@ -82,11 +82,14 @@ type Event struct {
 	Key      string
 }
 
-// Truth is everything that happens to the objects of a resource, as etcd tells it.
+// Truth is everything that happens to the objects of a resource, as etcd reports it.
 type Truth struct {
 	changes
 	client *clientv3.Client
+	prefix string
 	ctx    context.Context // of the watch, which requests for progress must share
+	cancel context.CancelFunc
+	ended  chan struct{} // closed when the watch is followed no longer
 
 	mu       sync.Mutex
 	events   []Event
@@ -99,34 +102,53 @@ type Truth struct {
 // once: what happens after Watch has returned is known.
 func (e *Etcd) Watch(t testing.TB, prefix string) *Truth {
 	t.Helper()
+	truth := &Truth{client: e.client, prefix: prefix}
+	truth.Resume(t)
+	t.Cleanup(truth.Suspend)
+	return truth
+}
+
+// Suspend stops following, for a time in which etcd is replaced by an older copy of itself.
+func (truth *Truth) Suspend() {
+	truth.cancel()
+	<-truth.ended
+}
+
+// Resume follows again what happens from now on. What exists now is known, but is no event.
+func (truth *Truth) Resume(t testing.TB) {
+	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
-	truth := &Truth{client: e.client, ctx: ctx, uids: map[string]string{}}
-	now, err := e.client.Get(ctx, prefix, clientv3.WithPrefix())
+	now, err := truth.client.Get(ctx, truth.prefix, clientv3.WithPrefix())
 	if err != nil {
 		cancel()
-		t.Fatalf("cannot read %s from etcd: %v", prefix, err)
+		t.Fatalf("cannot read %s from etcd: %v", truth.prefix, err)
 	}
+	uids := map[string]string{}
 	for _, kv := range now.Kvs {
-		uid, err := uidOf(kv.Value)
-		if err != nil {
+		if uids[string(kv.Key)], err = uidOf(kv.Value); err != nil {
 			cancel()
 			t.Fatalf("cannot decode %s: %v", kv.Key, err)
 		}
-		truth.uids[string(kv.Key)] = uid
 	}
-	watch := e.client.Watch(ctx, prefix, clientv3.WithPrefix(), clientv3.WithRev(now.Header.Revision+1))
-	done := make(chan struct{})
+	truth.mu.Lock()
+	truth.uids, truth.revision = uids, now.Header.Revision
+	truth.mu.Unlock()
+	truth.ctx, truth.cancel, truth.ended = ctx, cancel, make(chan struct{})
+	watch := truth.client.Watch(ctx, truth.prefix, clientv3.WithPrefix(), clientv3.WithRev(now.Header.Revision+1))
 	go func() {
-		defer close(done)
+		defer close(truth.ended)
 		for response := range watch {
-			truth.take(response)
+			if ctx.Err() == nil {
+				truth.take(response)
+			}
 		}
 	}()
-	t.Cleanup(func() {
-		cancel()
-		<-done
-	})
-	return truth
+}
+
+// Await waits until everything up to a revision is known.
+func (truth *Truth) Await(t testing.TB, revision int64) {
+	t.Helper()
+	truth.awaitRevision(t, revision, time.Minute)
 }
 
 func (truth *Truth) take(response clientv3.WatchResponse) {

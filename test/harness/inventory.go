@@ -29,16 +29,32 @@ type Inventory struct {
 // file_storage extension, with that extension and with what a reader itself starts from. The collector must have ended.
 func (c *Cluster) StoredInventories(t testing.TB, folder string, resources ...schema.GroupVersionResource) map[schema.GroupVersionResource]Inventory {
 	t.Helper()
-	extension, closeIt := OpenFileStorage(t, folder)
-	defer closeIt()
+	var scopes []scope.Scope
+	for _, resource := range resources {
+		scopes = append(scopes, scope.New(resource.GroupResource(), "", "", ""))
+	}
 	system, err := c.Client.CoreV1().Namespaces().Get(t.Context(), metav1.NamespaceSystem, metav1.GetOptions{})
 	if err != nil {
 		t.Fatalf("cannot ask for the UID of the cluster: %v", err)
 	}
+	stored := c.StoredScopes(t, folder, string(system.UID), scopes...)
+	inventories := map[schema.GroupVersionResource]Inventory{}
+	for i, resource := range resources {
+		inventories[resource] = stored[scopes[i]]
+	}
+	return inventories
+}
+
+// StoredScopes does the same for readers of any scopes, in a process that knew the UID of the cluster, or that did not if
+// it is "".
+func (c *Cluster) StoredScopes(t testing.TB, folder, clusterUID string, scopes ...scope.Scope) map[scope.Scope]Inventory {
+	t.Helper()
+	extension, closeIt := OpenFileStorage(t, folder)
+	defer closeIt()
 	keeper := checkpoint.NewKeeper(checkpoint.Options{
 		Extension: extension,
 		Receiver:  component.MustNewID("k8s_watchlist"),
-		Cluster:   func() checkpoint.Cluster { return checkpoint.Cluster{UID: string(system.UID)} },
+		Cluster:   func() checkpoint.Cluster { return checkpoint.Cluster{UID: clusterUID} },
 		Report:    func(string, error) {}, // Restore returns what matters
 		Logger:    zap.NewNop(),
 	})
@@ -49,20 +65,20 @@ func (c *Cluster) StoredInventories(t testing.TB, folder string, resources ...sc
 		}
 	}()
 
-	inventories := map[schema.GroupVersionResource]Inventory{}
-	for _, resource := range resources {
+	inventories := map[scope.Scope]Inventory{}
+	for _, of := range scopes {
 		inventory := Inventory{State: fold.State{}}
-		of := scope.New(resource.GroupResource(), "", "", "")
+		var err error
 		inventory.Progress, err = keeper.Restore(t.Context(), of, func(id redact.Identity) {
 			inventory.State[id.UID] = id.ResourceVersion
 		})
 		if err != nil {
-			t.Fatalf("cannot read what the reader of %s has stored: %v", resource.Resource, err)
+			t.Fatalf("cannot read what the reader of %s has stored: %v", of, err)
 		}
 		if inventory.Progress.ResourceVersion == "" {
-			t.Errorf("the reader of %s has stored no position", resource.Resource)
+			t.Errorf("the reader of %s has stored no position", of)
 		}
-		inventories[resource] = inventory
+		inventories[of] = inventory
 	}
 	return inventories
 }

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"go.opentelemetry.io/collector/component/componenttest"
-	"go.opentelemetry.io/collector/confmap"
 	"go.opentelemetry.io/collector/featuregate"
 	"go.opentelemetry.io/collector/receiver"
 	"go.opentelemetry.io/collector/receiver/receivertest"
@@ -16,6 +15,7 @@ import (
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 
 	k8swatchlistreceiver "github.com/k8swatchlist/k8swatchlistreceiver"
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/testkit/otelcol"
 )
 
 // Receiver is the receiver in this process, made by the factory as a collector would.
@@ -41,7 +41,7 @@ func StartReceiver(t testing.TB, yaml string, next *Consumer) *Receiver {
 	r := &Receiver{Consumer: next, Log: newLog(), telemetry: componenttest.NewTelemetry()}
 	factory := k8swatchlistreceiver.NewFactory()
 	config := factory.CreateDefaultConfig()
-	if err := unmarshal(yaml, config); err != nil {
+	if err := otelcol.LoadConfig(yaml, config); err != nil {
 		t.Fatalf("bad configuration: %v\n%s", err, yaml)
 	}
 	settings := receivertest.NewNopSettings(factory.Type())
@@ -74,21 +74,6 @@ func (r *Receiver) Shutdown(t testing.TB) {
 			t.Logf("log of the receiver:\n%s", r.Log)
 		}
 	})
-}
-
-func unmarshal(yaml string, config any) error {
-	retrieved, err := confmap.NewRetrievedFromYAML([]byte(yaml))
-	if err != nil {
-		return err
-	}
-	conf, err := retrieved.AsConf()
-	if err != nil {
-		return err
-	}
-	if err := conf.Unmarshal(config); err != nil {
-		return err
-	}
-	return confmap.Validate(config)
 }
 
 // Count is the sum of a counter over the points that have the attributes.

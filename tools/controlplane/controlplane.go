@@ -16,6 +16,7 @@ import (
 
 	"k8s.io/client-go/rest"
 
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/testkit/certs"
 	"github.com/k8swatchlist/k8swatchlistreceiver/tools/controlplane/child"
 )
 
@@ -42,7 +43,7 @@ type Options struct {
 type ControlPlane struct {
 	options  Options
 	folder   string
-	ca       *authority
+	ca       *certs.Authority
 	etcdPort int
 	apiPort  int
 
@@ -91,7 +92,7 @@ func (c *ControlPlane) start(ctx context.Context) error {
 	if c.apiPort, err = freePort(); err != nil {
 		return err
 	}
-	if c.ca, err = newAuthority(); err != nil {
+	if c.ca, err = certs.NewAuthority("controlplane"); err != nil {
 		return err
 	}
 	if err := c.writeServerFiles(); err != nil {
@@ -124,8 +125,10 @@ func (c *ControlPlane) EtcdEndpoint() string { return fmt.Sprintf("http://127.0.
 // AuditLog is the path of the API server's audit log: one JSON object a line. Only with Options.AuditLog.
 func (c *ControlPlane) AuditLog() string { return c.path("audit.log") }
 
-// EtcdPID and APIServerPID are the process ids, or 0 when the process was not started or was ended by us.
-func (c *ControlPlane) EtcdPID() int      { return c.pid(&c.etcd) }
+// EtcdPID is the process id of etcd, or 0 when it was not started or was ended by us.
+func (c *ControlPlane) EtcdPID() int { return c.pid(&c.etcd) }
+
+// APIServerPID is the same of the API server.
 func (c *ControlPlane) APIServerPID() int { return c.pid(&c.apiserver) }
 
 func (c *ControlPlane) pid(which **child.Child) int {

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -97,26 +96,6 @@ func TestStartAndStop(t *testing.T) {
 	}
 	if err := c.Stop(); err != nil {
 		t.Errorf("a second stop: %v", err)
-	}
-}
-
-func TestKubectl(t *testing.T) {
-	kubectl := filepath.Join(os.Getenv("KUBEBUILDER_ASSETS"), "kubectl")
-	if _, err := os.Stat(kubectl); err != nil {
-		t.Skipf("the user's own binaries have no kubectl: %v", err)
-	}
-	c := start(t, Options{})
-	cmd := exec.Command(kubectl, "version", "--output=json", "--kubeconfig="+c.Kubeconfig(), "--cache-dir="+t.TempDir())
-	out, err := cmd.Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	var version struct{ ClientVersion, ServerVersion struct{ GitVersion string } }
-	if err := json.Unmarshal(out, &version); err != nil {
-		t.Fatal(err)
-	}
-	if version.ClientVersion != version.ServerVersion || version.ClientVersion.GitVersion == "" {
-		t.Errorf("kubectl and the API server differ: %s", out)
 	}
 }
 

@@ -24,12 +24,12 @@ type Credentials struct {
 
 // UserCredentials makes a client certificate for the user in the groups.
 func (c *ControlPlane) UserCredentials(user string, groups ...string) (Credentials, error) {
-	pair, err := c.ca.client(user, groups)
+	pair, err := c.ca.Client(user, groups)
 	if err != nil {
 		return Credentials{}, err
 	}
 	config := c.anonymous()
-	config.CertData, config.KeyData = pair.certPEM, pair.keyPEM
+	config.CertData, config.KeyData = pair.Cert, pair.Key
 	return c.credentials(config)
 }
 
@@ -113,7 +113,7 @@ func (c *ControlPlane) credentials(config *rest.Config) (Credentials, error) {
 func (c *ControlPlane) anonymous() *rest.Config {
 	return &rest.Config{
 		Host:            "https://" + c.Address(),
-		TLSClientConfig: rest.TLSClientConfig{CAData: c.ca.certPEM},
+		TLSClientConfig: rest.TLSClientConfig{CAData: c.ca.PEM()},
 		QPS:             -1,
 	}
 }

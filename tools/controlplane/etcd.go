@@ -28,12 +28,15 @@ func (c *ControlPlane) StartEtcd(ctx context.Context) error {
 	return nil
 }
 
+// EtcdDataDir is the folder of etcd's data. It may be replaced while etcd does not run.
+func (c *ControlPlane) EtcdDataDir() string { return c.path("etcd") }
+
 func (c *ControlPlane) etcdArgs() []string {
 	// One member talks to no peer, so its peer address needs no port that anybody knows.
 	const peer = "http://127.0.0.1:0"
 	args := []string{
 		"--name=default",
-		"--data-dir=" + c.path("etcd"),
+		"--data-dir=" + c.EtcdDataDir(),
 		"--listen-client-urls=" + c.EtcdEndpoint(),
 		"--advertise-client-urls=" + c.EtcdEndpoint(),
 		"--listen-peer-urls=" + peer,

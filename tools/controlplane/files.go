@@ -3,6 +3,8 @@ package controlplane
 import (
 	"fmt"
 	"os"
+
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/testkit/certs"
 )
 
 // Names in the control plane's folder.
@@ -22,18 +24,18 @@ rules:
 
 // writeServerFiles writes what the API server reads at its start.
 func (c *ControlPlane) writeServerFiles() error {
-	server, err := c.ca.server()
+	server, err := c.ca.Server("kube-apiserver", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local")
 	if err != nil {
 		return err
 	}
-	serviceAccount, err := newKeyPEM()
+	serviceAccount, err := certs.NewKeyPEM()
 	if err != nil {
 		return err
 	}
 	for name, content := range map[string][]byte{
-		caFile:             c.ca.certPEM,
-		serverCertFile:     server.certPEM,
-		serverKeyFile:      server.keyPEM,
+		caFile:             c.ca.PEM(),
+		serverCertFile:     server.Cert,
+		serverKeyFile:      server.Key,
 		serviceAccountFile: serviceAccount,
 		auditPolicyFile:    []byte(auditPolicy),
 	} {

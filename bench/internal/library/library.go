@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"go.opentelemetry.io/collector/component/componenttest"
-	"go.opentelemetry.io/collector/confmap"
 	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/plog"
@@ -18,6 +17,7 @@ import (
 
 	k8swatchlistreceiver "github.com/k8swatchlist/k8swatchlistreceiver"
 	"github.com/k8swatchlist/k8swatchlistreceiver/bench/internal/contender"
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/testkit/otelcol"
 )
 
 // Run reads the resources until ctx ends.
@@ -61,18 +61,7 @@ func Resource(path string) string {
 func receive(ctx context.Context, yaml string, next consumer.Logs) error {
 	factory := k8swatchlistreceiver.NewFactory()
 	config := factory.CreateDefaultConfig()
-	retrieved, err := confmap.NewRetrievedFromYAML([]byte(yaml))
-	if err != nil {
-		return err
-	}
-	conf, err := retrieved.AsConf()
-	if err != nil {
-		return err
-	}
-	if err := conf.Unmarshal(config); err != nil {
-		return err
-	}
-	if err := confmap.Validate(config); err != nil {
+	if err := otelcol.LoadConfig(yaml, config); err != nil {
 		return err
 	}
 	r, err := factory.CreateLogs(ctx, receivertest.NewNopSettings(factory.Type()), config, next)

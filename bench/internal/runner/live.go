@@ -11,6 +11,7 @@ import (
 	"github.com/k8swatchlist/k8swatchlistreceiver/bench/corpus"
 	"github.com/k8swatchlist/k8swatchlistreceiver/bench/internal/contender"
 	"github.com/k8swatchlist/k8swatchlistreceiver/bench/replay"
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/testkit/otelcol"
 )
 
 // smallestBatch has no record wait for others: what is there is given on.
@@ -46,11 +47,11 @@ func (s *Session) live(ctx context.Context) error {
 					"peak_mb":      float64(peakOf(r.PID())) / 1e6,
 				}
 				if k.collector {
-					metrics, err := scrape(ctx, r.metrics)
+					metrics, err := otelcol.ReadMetrics(ctx, r.metrics)
 					if err != nil {
 						return err
 					}
-					if n := int(metrics[acceptedRecords]); n < made {
+					if n := int(metrics.Sum(acceptedRecords)); n < made {
 						return fmt.Errorf("%s has given on %d records, and there were %d changes", k.name, n, made)
 					}
 				}

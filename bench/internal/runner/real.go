@@ -18,6 +18,7 @@ import (
 	"github.com/k8swatchlist/k8swatchlistreceiver/bench/corpus"
 	"github.com/k8swatchlist/k8swatchlistreceiver/bench/internal/clock"
 	"github.com/k8swatchlist/k8swatchlistreceiver/bench/internal/contender"
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/testkit/otelcol"
 	"github.com/k8swatchlist/k8swatchlistreceiver/tools/controlplane"
 )
 
@@ -245,8 +246,8 @@ func (r *running) saysComplete(ctx context.Context, pods int) error {
 	defer ticker.Stop()
 	for {
 		if r.kind.collector {
-			metrics, err := scrape(ctx, r.metrics)
-			if err == nil && int(metrics[acceptedRecords]) >= pods { // an error: it is starting
+			metrics, err := otelcol.ReadMetrics(ctx, r.metrics)
+			if err == nil && int(metrics.Sum(acceptedRecords)) >= pods { // an error: it is starting
 				return nil
 			}
 		} else if strings.Contains(r.output.String(), contender.CompleteLine+"\n") {

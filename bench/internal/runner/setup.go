@@ -2,13 +2,13 @@ package runner
 
 import (
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 
 	"github.com/k8swatchlist/k8swatchlistreceiver/bench/internal/library"
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/testkit/otelcol"
 )
 
 // access is how to reach an API server.
@@ -119,11 +119,7 @@ func peer(mode string) func(*Session, setup) (*process, error) {
 
 // startCollector starts a Collector with a receiver, as everybody has it but for its own log, which is short.
 func (s *Session) startCollector(binary, name, receiver, extensions string, of setup) (*process, error) {
-	metrics, err := freeAddress()
-	if err != nil {
-		return nil, err
-	}
-	host, port, err := net.SplitHostPort(metrics)
+	metrics, err := otelcol.FreeAddress()
 	if err != nil {
 		return nil, err
 	}
@@ -140,10 +136,8 @@ func (s *Session) startCollector(binary, name, receiver, extensions string, of s
     logs: {receivers: [%s], exporters: [%s]}
   telemetry:
     logs: {level: warn}
-    metrics:
-      level: normal
-      readers: [{pull: {exporter: {prometheus: {host: %s, port: %s}}}}]
-`, receiver, exporters, extensions, service, name, exporter, host, port)
+    metrics: %s
+`, receiver, exporters, extensions, service, name, exporter, otelcol.PullMetrics(metrics))
 	s.started++ // several may run at once
 	path := filepath.Join(s.folder, fmt.Sprintf("%s-%d.yaml", name, s.started))
 	if err := os.WriteFile(path, []byte(config), 0o600); err != nil {
@@ -156,12 +150,4 @@ func (s *Session) startCollector(binary, name, receiver, extensions string, of s
 	cmd := exec.Command(binary, args...)
 	cmd.Env = append(os.Environ(), "KUBECONFIG="+of.kubeconfig)
 	return startProcess(cmd, metrics)
-}
-
-func freeAddress() (string, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
-	}
-	return l.Addr().String(), l.Close()
 }

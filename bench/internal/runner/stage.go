@@ -11,6 +11,7 @@ import (
 
 	"github.com/k8swatchlist/k8swatchlistreceiver/bench/internal/clock"
 	"github.com/k8swatchlist/k8swatchlistreceiver/bench/replay"
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/testkit/otelcol"
 )
 
 // seed is always the same, so that every run has the same objects.
@@ -129,12 +130,12 @@ func (r *running) initialState(ctx context.Context, st *stage, mark, resources, 
 		if !r.kind.collector || r.kind.silent {
 			return nil
 		}
-		metrics, err := scrape(ctx, r.metrics)
+		metrics, err := otelcol.ReadMetrics(ctx, r.metrics)
 		if err != nil {
 			return err
 		}
 		// Who sends everything at once has nothing to do until the sink has read it.
-		n := int(metrics[acceptedRecords])
+		n := int(metrics.Sum(acceptedRecords))
 		if n >= objects {
 			return nil
 		}
@@ -145,6 +146,12 @@ func (r *running) initialState(ctx context.Context, st *stage, mark, resources, 
 		}
 	}
 }
+
+// The Collector's own metrics.
+const (
+	acceptedRecords = "otelcol_receiver_accepted_log_records"
+	allocatedBytes  = "otelcol_process_runtime_total_alloc_bytes"
+)
 
 const (
 	// stallPatience is how long a contender may wait for the sink.
@@ -178,9 +185,9 @@ func await[T any](ctx context.Context, p *process, what func(context.Context) (T
 // finish adds what can be told of the allocations, and ends the contender, which must have read so many objects.
 func (r *running) finish(ctx context.Context, objects int) error {
 	if r.kind.collector {
-		metrics, err := scrape(ctx, r.metrics)
+		metrics, err := otelcol.ReadMetrics(ctx, r.metrics)
 		if err == nil {
-			r.values["allocated_mb"] = metrics[allocatedBytes] / 1e6
+			r.values["allocated_mb"] = metrics.Sum(allocatedBytes) / 1e6
 		}
 		if stopped := r.stop(); err == nil {
 			err = stopped

@@ -11,7 +11,6 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
-	"path/filepath"
 	"sync"
 	"syscall"
 	"time"
@@ -78,8 +77,8 @@ func (s session) run(ctx context.Context) (err error) {
 		say("stopping the control plane ...")
 		err = errors.Join(err, plane.Stop())
 	}()
-	say("kube-apiserver is ready after %.1fs; from another terminal: KUBECONFIG=%s %s get pods -A -w",
-		time.Since(began).Seconds(), plane.Kubeconfig(), s.kubectl())
+	say("kube-apiserver is ready after %.1fs", time.Since(began).Seconds())
+	say("its kubeconfig file is %[1]s; with your own kubectl, in another terminal: KUBECONFIG=%[1]s kubectl get pods -A -w", plane.Kubeconfig())
 
 	load, err := workload.New(plane.RESTConfig(), func(format string, args ...any) { say("workload: "+format, args...) })
 	if err != nil {
@@ -130,15 +129,6 @@ func (s session) collect(ctx context.Context, kubeconfig string) error {
 		return fmt.Errorf("the collector did not stop cleanly: %w", err)
 	}
 	return nil
-}
-
-// kubectl is the one beside kube-apiserver, or the user's own.
-func (s session) kubectl() string {
-	ours := filepath.Join(s.binaries, "kubectl")
-	if _, err := os.Stat(ours); err != nil {
-		return "kubectl"
-	}
-	return ours
 }
 
 // unlessEnded drops the error of work that was cut short on purpose.

@@ -1,0 +1,151 @@
+package delivery
+
+import (
+	"context"
+	"time"
+)
+
+// Offer queues an item. It never blocks: false means that there is no space, or that Shutdown has begun, and that the
+// item was not taken.
+func (d *Delivery[T]) Offer(item T) bool {
+	e := entry[T]{item: item, size: d.Size(item)}
+
+	d.mu.Lock()
+	if d.closed || !d.fitsLocked(e.size) {
+		d.mu.Unlock()
+		return false
+	}
+	// Taken under the lock, so that the oldest item is the one that has waited longest.
+	e.at = time.Since(d.begun)
+	full := d.fullLocked()
+	d.queue.push(e)
+	d.queued += e.size
+	// The loop sleeps until a batch is full or its first item has waited long enough. Only what changes either needs to
+	// wake it.
+	wake := d.queue.len() == 1 || !full && d.fullLocked()
+	d.mu.Unlock()
+
+	d.QueueBytes(e.size)
+	if wake {
+		select {
+		case d.work <- struct{}{}:
+		default:
+		}
+	}
+	return true
+}
+
+// lowWater is what may still be used when waiting producers are let go on. Half of the queue, and not just enough for
+// one item, so that a stream that was closed because the queue was full is not opened again only to be closed at its
+// first event.
+func (d *Delivery[T]) lowWater() int { return d.MaxBytes / 2 }
+
+// fitsLocked reports whether an item may join. One that is larger than the half that WaitForRoom promises counts as
+// that half: otherwise its producer would wait, be refused, wait again, and so on for ever. It follows that an item
+// larger than MaxBytes is taken too, when at most half is used, and that the bound is MaxBytes, or half of it and one
+// item where that is more.
+func (d *Delivery[T]) fitsLocked(size int) bool {
+	return d.queued+d.inflight+min(size, d.MaxBytes-d.lowWater()) <= d.MaxBytes
+}
+
+// WaitForRoom waits until at most half of MaxBytes is used. It fails with ErrClosed once Shutdown has begun, and with
+// the error of ctx.
+func (d *Delivery[T]) WaitForRoom(ctx context.Context) error {
+	d.mu.Lock()
+	if d.closed {
+		d.mu.Unlock()
+		return ErrClosed
+	}
+	if d.queued+d.inflight <= d.lowWater() {
+		d.mu.Unlock()
+		return nil
+	}
+	if d.space == nil {
+		d.space = make(chan struct{})
+	}
+	space := d.space
+	d.mu.Unlock()
+
+	select {
+	case <-space:
+		return nil
+	case <-d.closing:
+		return ErrClosed
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// releaseLocked takes what is in flight no more off the account, and wakes the producers that wait for that.
+func (d *Delivery[T]) releaseLocked(bytes, records int) {
+	d.inflight -= bytes
+	d.pending -= records
+	if d.space != nil && d.queued+d.inflight <= d.lowWater() {
+		close(d.space)
+		d.space = nil
+	}
+}
+
+// nextBatch waits until a batch is due and moves it from the queue to d.batch. It returns false when none will come.
+func (d *Delivery[T]) nextBatch() bool {
+	for {
+		cut, wait := d.tryCut()
+		if cut {
+			return true
+		}
+		var due <-chan time.Time
+		if wait > 0 {
+			due = time.After(wait)
+		}
+		select {
+		case <-due:
+		case <-d.work:
+		case <-d.closing:
+			// From now on a batch is due as long as there are items, and no more come.
+			cut, _ = d.tryCut()
+			return cut
+		}
+	}
+}
+
+// tryCut cuts a batch if one is due, and otherwise returns how long until one is; 0: not before an Offer.
+func (d *Delivery[T]) tryCut() (cut bool, wait time.Duration) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.queue.len() == 0 || d.ctx.Err() != nil {
+		return false, 0
+	}
+	if !d.closed && !d.fullLocked() {
+		wait = d.queue.front().at + d.BatchTimeout - time.Since(d.begun)
+		if wait > 0 {
+			return false, wait
+		}
+	}
+	d.cutLocked()
+	return true, 0
+}
+
+// fullLocked reports whether what is queued fills a batch.
+func (d *Delivery[T]) fullLocked() bool {
+	return d.BatchMaxRecords > 0 && d.queue.len() >= d.BatchMaxRecords ||
+		d.BatchMaxBytes > 0 && d.queued >= d.BatchMaxBytes
+}
+
+func (d *Delivery[T]) cutLocked() {
+	for d.queue.len() > 0 {
+		if d.BatchMaxRecords > 0 && len(d.batch) >= d.BatchMaxRecords {
+			break
+		}
+		size := d.queue.front().size
+		if d.BatchMaxBytes > 0 && len(d.batch) > 0 && d.inflight+size > d.BatchMaxBytes {
+			break
+		}
+		item := d.queue.pop().item
+		if d.IsRecord(item) {
+			d.pending++
+		}
+		d.batch = append(d.batch, item)
+		d.queued -= size
+		d.inflight += size
+	}
+}

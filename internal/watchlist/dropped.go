@@ -1,0 +1,187 @@
+package watchlist
+
+import (
+	"cmp"
+	"context"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/redact"
+)
+
+const reasonDropped = "dropped"
+
+const (
+	// firstRedelivery is how long after a record was dropped its object is emitted again. The pause doubles with each
+	// redelivery whose records are dropped too, up to the relist interval: whoever denies everything is not hammered.
+	firstRedelivery = time.Minute
+	// lastRedelivery is the longest pause where there are no relists.
+	lastRedelivery = 6 * time.Hour
+)
+
+// drops hand the records that the next consumer refused permanently from the delivery to the reader.
+type drops struct {
+	mu       sync.Mutex
+	changes  []droppedChange
+	accepted bool // something was accepted since
+	signal   chan struct{}
+}
+
+// droppedChange is what is needed of a dropped record.
+type droppedChange struct {
+	kind     Type
+	key      Key
+	id       redact.Identity
+	from, to version
+	at       time.Time
+}
+
+// Dropped notes records of this reader that the next consumer refused permanently. Whoever folds the records does not
+// have them, so their objects are emitted again by a comparison soon. It is safe for concurrent use.
+func (r *Reader) Dropped(changes []Change) {
+	r.drops.mu.Lock()
+	defer r.drops.mu.Unlock()
+	for i := range changes {
+		c := &changes[i]
+		d := droppedChange{kind: c.Type, key: c.Key, id: c.Object.Identity.Clone(), at: c.ReadAt}
+		d.to = parseVersion(strings.Clone(cmp.Or(c.Object.ResourceVersion, c.ReachedVersion())))
+		d.from = d.to
+		if c.Gap != nil {
+			d.from = parseVersion(c.Gap.FromRV)
+		}
+		r.drops.changes = append(r.drops.changes, d)
+	}
+	r.drops.wake()
+}
+
+// AcceptedAgain notes that the next consumer has accepted a record after one was dropped. It is safe for concurrent use.
+func (r *Reader) AcceptedAgain() {
+	r.drops.mu.Lock()
+	defer r.drops.mu.Unlock()
+	r.drops.accepted = true
+	r.drops.wake()
+}
+
+func (d *drops) wake() {
+	select {
+	case d.signal <- struct{}{}:
+	default:
+	}
+}
+
+// denial is a time in which records were dropped, until the gap record that reports it.
+type denial struct {
+	records  int
+	from, to version
+	since    time.Time
+	over     bool // the consumer accepts again
+}
+
+func (d *denial) add(c droppedChange) {
+	d.records++
+	if d.since.IsZero() {
+		d.since = c.at
+	}
+	if d.from.none() || c.from.before(d.from) {
+		d.from = c.from
+	}
+	if d.to.before(c.to) || d.to.none() {
+		d.to = c.to
+	}
+}
+
+// noteDrops takes what was dropped into account: of an object whose newest record was dropped nobody has the version,
+// and one whose deletion was dropped still exists for whoever reads the records.
+func (r *Reader) noteDrops() {
+	r.drops.mu.Lock()
+	changes, accepted := r.drops.changes, r.drops.accepted
+	r.drops.changes, r.drops.accepted = nil, false
+	r.drops.mu.Unlock()
+	for _, c := range changes {
+		r.denial.add(c)
+		known, ok := r.inventory.get(c.key)
+		switch c.kind {
+		case Snapshot, Added, Modified:
+			if ok && known == c.to {
+				r.remember(c.key, c.id, version{})
+				r.inventory.forgetContent(c.key)
+			}
+		case Deleted:
+			if !ok {
+				r.remember(c.key, c.id, version{})
+			}
+		}
+	}
+	if len(changes) > 0 {
+		r.scheduleRedelivery()
+	}
+	r.denial.over = r.denial.records > 0 && (accepted || r.denial.over && len(changes) == 0)
+}
+
+// reportDrops emits the gap record of a denial that is over.
+func (r *Reader) reportDrops(ctx context.Context) error {
+	if !r.denial.over {
+		return nil
+	}
+	err := r.emit(ctx, Change{Type: Gap, Origin: Recovered, Gap: &GapInfo{
+		Reason: reasonDropped,
+		FromRV: r.denial.from.String(), ToRV: r.denial.to.String(),
+		From: r.denial.since, To: r.Now(),
+		Dropped: r.denial.records,
+	}}, liveEmitTimeout)
+	if err == nil {
+		r.Observer.GapRecorded(reasonDropped)
+		r.denial = denial{}
+	}
+	return err
+}
+
+// redelivery is when objects whose version nobody has are emitted again.
+type redelivery struct {
+	at    time.Time // zero: nothing is to be emitted again
+	last  time.Time // when the one before began
+	pause time.Duration
+	now   bool // the relist under way is one
+}
+
+func (r *Reader) scheduleRedelivery() {
+	d := &r.schedule.redelivery
+	if !d.at.IsZero() {
+		return
+	}
+	longest := lastRedelivery
+	if r.RelistInterval > 0 {
+		longest = min(longest, r.RelistInterval)
+	}
+	if d.pause == 0 || time.Since(d.last) > 2*d.pause {
+		d.pause = min(firstRedelivery, longest)
+	} else {
+		d.pause = min(2*d.pause, longest)
+	}
+	d.at = time.Now().Add(spread(d.pause))
+}
+
+// beginRedelivery makes the next relist, at once and with the objects, emit what nobody has, if that is still so.
+func (f *follower) beginRedelivery() {
+	d := &f.schedule.redelivery
+	d.at, d.last = time.Time{}, time.Now()
+	if !f.inventory.hasUnknown() {
+		return
+	}
+	d.now = true
+	f.schedule.relistObjects = true
+	f.schedule.relist = time.Now()
+	f.armRelist()
+}
+
+// hasUnknown reports whether the version of some object is not known to whoever reads the records.
+func (inv *inventory) hasUnknown() bool {
+	for key, e := range inv.entries {
+		_, compared := inv.contents[key] // it has no version at all
+		if e.rv == 0 && inv.oddVersions[key] == "" && !compared {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,77 @@
+package watchlist
+
+import (
+	"errors"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+)
+
+// A proxy that buffers responses lets LISTs through and holds watches back: for ever, or until a few KiB have come
+// together. The resource is then listed at intervals, and a watch is tried again now and then.
+
+// maxUnanswered is how many watches in a row may get no answer before a LIST is asked for what they do not deliver.
+const maxUnanswered = 3
+
+// countMute counts watches that deliver nothing.
+func (r *Reader) countMute(end ending) {
+	switch {
+	case end.snapshot, errors.Is(end.err, errPollDue):
+	case end.frames > 0:
+		r.server.mute, r.server.missedByMute, r.server.unanswered = 0, false, 0
+	case !end.opened && isUnanswered(end.err):
+		r.server.unanswered++
+	case end.opened && end.lived >= resumeSilenceLimit:
+		r.server.mute++
+	}
+}
+
+// compareUnanswered makes a LIST the next thing that is read after several watches got no answer, and reports whether
+// it is.
+func (r *Reader) compareUnanswered(end ending) bool {
+	if end.snapshot || end.opened || !isUnanswered(end.err) {
+		return false
+	}
+	if r.server.unanswered < maxUnanswered && !r.Knowledge.doubtsWatches() {
+		return false
+	}
+	r.setState(Unreachable, end.err)
+	r.server.listNext = true
+	r.loseHistory(reasonUnverified, checked)
+	return true
+}
+
+// judgeWatches is called when a snapshot is complete, before what was lost is forgotten.
+func (r *Reader) judgeWatches(pass *snapshotPass) {
+	differs := r.lost != nil && r.lost.differences() > 0
+	again := r.Knowledge.doubtsWatches() && r.server.mute+r.server.unanswered > 0
+	switch {
+	case r.server.historyReset: // that explains a watch that said nothing
+		r.server.mute = 0
+	case !pass.listed && r.server.unanswered > 0:
+		r.server.unanswered = 0 // streams are answered again
+	case again, r.server.unanswered >= maxUnanswered, (differs || r.server.missedByMute) && r.watchesLookMute():
+		r.pollInstead()
+	}
+}
+
+// watchesLookMute reports whether a difference that a comparison finds shows that watches deliver nothing.
+func (r *Reader) watchesLookMute() bool {
+	return r.server.mute > 0 && !r.Knowledge.watchDelivers.Load() || r.server.mute >= maxUnanswered
+}
+
+// suspectMute is called when a relist has found differences beside a watch that has never delivered anything. The fresh
+// watch that follows has to deliver them soon.
+func (f *follower) suspectMute() {
+	f.server.missedByMute = true
+	f.silence.Reset(f.silenceLimit(f.live))
+}
+
+// pollInstead makes the resource be listed at intervals.
+func (r *Reader) pollInstead() {
+	r.server.mute, r.server.missedByMute, r.server.unanswered = 0, false, 0
+	if r.Knowledge.watchesAreMute() {
+		r.log(zapcore.WarnLevel, "watches of resource deliver nothing while LIST does, perhaps since a proxy buffers responses: listing it at intervals instead", "",
+			append(r.fields(nil), zap.Duration("interval", pollInterval))...)
+	}
+}

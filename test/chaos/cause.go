@@ -1,0 +1,173 @@
+package chaos
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/k8swatchlist/k8swatchlistreceiver/test/harness"
+)
+
+// Cause is something that was done to the parts, and may explain a gap.
+type Cause struct {
+	Kind     Kind
+	From, To time.Time
+	// Revision of etcd when it was over. What was read only up to an earlier one may need history that is gone.
+	Revision int64
+}
+
+// Gap is a gap record.
+type Gap struct {
+	Reason            string
+	Namespace         string // "": the gap is of all namespaces
+	From, To          int64  // revisions
+	FromTime, ToTime  time.Time
+	At                time.Time // when it was stored
+	Found             int64     // differences
+	fromText, endText string
+}
+
+func newGap(record harness.Record, at time.Time) Gap {
+	g := Gap{
+		Reason: streamText(record, "k8s.gap.reason"), Namespace: streamText(record, "k8s.namespace.name"), At: at,
+		fromText: streamText(record, "k8s.gap.from_resource_version"), endText: streamText(record, "k8s.gap.to_resource_version"),
+	}
+	g.From, g.To = number(g.fromText), number(g.endText)
+	// Where no time is given, the gap is as long as it can be.
+	g.ToTime = at
+	if t, err := time.Parse(time.RFC3339Nano, streamText(record, "k8s.gap.from_time")); err == nil {
+		g.FromTime = t
+	}
+	if t, err := time.Parse(time.RFC3339Nano, streamText(record, "k8s.gap.to_time")); err == nil {
+		g.ToTime = t
+	}
+	for _, kind := range []string{"added", "modified", "deleted"} {
+		n, _ := record.Stream["k8s.gap."+kind].(int64)
+		g.Found += n
+	}
+	return g
+}
+
+func streamText(record harness.Record, key string) string {
+	s, _ := record.Stream[key].(string)
+	return s
+}
+
+func (g Gap) String() string {
+	namespace := g.Namespace
+	if namespace == "" {
+		namespace = "all namespaces"
+	}
+	return fmt.Sprintf("%s in %s from %s at %s to %s at %s, %d differences, stored at %s", g.Reason, namespace,
+		g.fromText, g.FromTime.Format(clock), g.endText, g.ToTime.Format(clock), g.Found, g.At.Format(clock))
+}
+
+// covers reports whether what happened in a namespace at a revision lies in the gap.
+func (g Gap) covers(namespace string, revision int64) bool {
+	return (g.Namespace == "" || g.Namespace == namespace) && g.From < revision && revision <= g.To
+}
+
+const (
+	// windowOfCache is how far the API server's watch cache reaches back at least.
+	// https://github.com/kubernetes/kubernetes/blob/v1.37.2/staging/src/k8s.io/apiserver/pkg/storage/cacher/watch_cache.go, eventFreshDuration
+	windowOfCache = 75 * time.Second
+	// causeSlack is how much later than a cause its effects may begin.
+	causeSlack = 5 * time.Second
+)
+
+// uncached are the resources whose watches the API server serves from etcd, so that a compaction takes their history.
+func uncached(resource string) bool { return resource == "events" }
+
+// takesHistory reports whether after this the API server has no history of a resource from before.
+func (k Kind) takesHistory(resource string) bool {
+	switch k {
+	case APIServerKilled, APIServerStopped, HistoryLost, HistoryLostDown, EtcdRestored:
+		return true
+	case Compacted:
+		return uncached(resource)
+	case DefinitionEdit, VersionMoved:
+		return resource == gadgets.GroupResource().String()
+	}
+	return false
+}
+
+// blinds reports whether a reader may see nothing for as long as this lasts.
+func (k Kind) blinds() bool {
+	switch k {
+	case CollectorKilled, CollectorRestarted, CollectorKilledOften, KilledMeantime, APIServerKilled, APIServerStopped, HistoryLost,
+		HistoryLostDown, EtcdRestored, VersionMoved, SinkKilled, SinkKilledUnanswered, SinkRefuses, SinkExhausted, SinkBlocks, SinkLosesAnswers,
+		ConnectionsCut, ConnectionsReset, ConnectionsSlow, ConnectionsHalfOpen, NotFoundPages, SlowFirstAnswers, LaggingReplica, InitialCuts,
+		SelectorEdited, NamespacesEdited, VersionEdited, ClusterUIDEdited:
+		return true
+	}
+	return false
+}
+
+// overlaps reports whether it went on in the time of a gap.
+func (c Cause) overlaps(g Gap) bool {
+	return !c.From.After(g.ToTime) && !c.To.Add(causeSlack).Before(g.FromTime)
+}
+
+// justified returns the kind of fault that explains a gap; "" if nothing on the schedule does.
+func (e Evidence) justified(g Gap) Kind {
+	switch g.Reason {
+	case "expired":
+		return e.justifiedExpiry(g)
+	case "history_reset":
+		return e.causedBy(g, func(c Cause) bool { return c.Kind == EtcdRestored && g.From < c.Revision })
+	case "dropped":
+		if e.Refused > 0 {
+			return e.causedBy(Gap{ToTime: g.At}, func(c Cause) bool { return c.Kind == SinkDenies || c.Kind == PoisonRecord })
+		}
+	case "scope_changed":
+		return e.causedBy(g, func(c Cause) bool { return c.Kind == NamespacesEdited && rescopes(e.Resource) })
+	case "silent", "unverified":
+		return e.causedBy(g, func(c Cause) bool { return c.Kind == ConnectionsHalfOpen || c.Kind == EtcdRestored })
+	case "closed_repeatedly", "server_error":
+		return e.causedBy(g, func(c Cause) bool {
+			switch c.Kind {
+			case APIServerKilled, APIServerStopped, HistoryLost, HistoryLostDown, EtcdRestored, ConnectionsReset, ConnectionsCut, InitialCuts, NotFoundPages:
+				return true
+			}
+			return false
+		})
+	}
+	return Nothing
+}
+
+func (e Evidence) causedBy(g Gap, is func(Cause) bool) Kind {
+	for _, c := range e.Causes {
+		if c.overlaps(g) && is(c) {
+			return c.Kind
+		}
+	}
+	return Nothing
+}
+
+// justifiedExpiry looks for what took the history that a reader needed. A compaction alone is none for a stream that was
+// alive until its end and that nothing has happened on since: such a stream has delivered everything.
+func (e Evidence) justifiedExpiry(g Gap) Kind {
+	blinded := e.causedBy(g, func(c Cause) bool { return c.Kind.blinds() })
+	for _, c := range e.Causes {
+		if !c.Kind.takesHistory(e.Resource) || g.From >= c.Revision || c.From.After(g.At) {
+			continue
+		}
+		if c.Kind == Compacted && blinded == Nothing && !e.happenedIn(g) {
+			continue
+		}
+		return c.Kind
+	}
+	if !g.FromTime.IsZero() && g.ToTime.Sub(g.FromTime) >= windowOfCache {
+		return blinded
+	}
+	return Nothing
+}
+
+// happenedIn reports whether etcd saw anything in the gap.
+func (e Evidence) happenedIn(g Gap) bool {
+	for _, event := range e.Events {
+		if g.covers(e.namespaceOf(event), event.Revision) {
+			return true
+		}
+	}
+	return false
+}

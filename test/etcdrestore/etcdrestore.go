@@ -1,0 +1,62 @@
+// Package etcdrestore replaces the data of a test's etcd by an older copy of them, as an operator does after a
+// disaster. It is a package of its own since it links etcd's server.
+package etcdrestore
+
+import (
+	"context"
+	"os"
+	"testing"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.etcd.io/etcd/etcdutl/v3/snapshot"
+	"go.uber.org/zap"
+
+	"github.com/k8swatchlist/k8swatchlistreceiver/test/harness"
+)
+
+const (
+	// Bump is by how much the revisions grow with a restore, as etcd's documentation proposes for Kubernetes.
+	// https://etcd.io/docs/latest/op-guide/recovery/#restoring-with-revision-bump
+	Bump = 1_000_000_000
+
+	patience = time.Minute
+	member   = "default"
+	peer     = "http://127.0.0.1:0" // one member talks to no peer
+)
+
+// Save writes a copy of what the cluster's etcd holds now to a file.
+func Save(t testing.TB, c *harness.Cluster, path string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	config := clientv3.Config{Endpoints: []string{c.EtcdEndpoint()}, DialTimeout: patience, Logger: zap.NewNop()}
+	if _, err := snapshot.NewV3(zap.NewNop()).Save(ctx, config, path); err != nil {
+		t.Fatalf("cannot save a copy of etcd: %v", err)
+	}
+}
+
+// Restore stops the cluster's etcd and starts it again with the copy at path, like
+// "etcdutl snapshot restore --bump-revision --mark-compacted": no revision is ever lower than one before, and all
+// history is gone. No API server may run meanwhile.
+func Restore(t testing.TB, c *harness.Cluster, path string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	if err := c.StopEtcd(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.RemoveAll(c.EtcdDataDir()); err != nil {
+		t.Fatalf("cannot remove etcd's data: %v", err)
+	}
+	err := snapshot.NewV3(zap.NewNop()).Restore(snapshot.RestoreConfig{
+		SnapshotPath: path, OutputDataDir: c.EtcdDataDir(), RevisionBump: Bump, MarkCompacted: true,
+		Name: member, PeerURLs: []string{peer}, InitialCluster: member + "=" + peer, InitialClusterToken: "etcd-cluster",
+	})
+	if err != nil {
+		t.Fatalf("cannot restore etcd: %v", err)
+	}
+	if err := c.StartEtcd(ctx); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,327 @@
+// Package controlplane tests which binaries tools/control-plane.sh chooses. Nothing is downloaded from beyond loopback,
+// and neither etcd nor kube-apiserver is really built.
+package controlplane
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"crypto/sha512"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+)
+
+const version = "v1.37.2"
+
+// program is a shell script that prints a line, whatever it is asked.
+func program(line string) string { return "#!/bin/sh\necho '" + line + "'\n" }
+
+// archive is what an index offers: a folder of programs, as a compressed tar file.
+func archive(t *testing.T, programs map[string]string) []byte {
+	t.Helper()
+	var packed bytes.Buffer
+	compressed := gzip.NewWriter(&packed)
+	files := tar.NewWriter(compressed)
+	for name, content := range programs {
+		header := &tar.Header{Name: "controller-tools/envtest/" + name, Typeflag: tar.TypeReg, Mode: 0o755, Size: int64(len(content))}
+		if err := files.WriteHeader(header); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.WriteString(files, content); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, writer := range []io.Closer{files, compressed} {
+		if err := writer.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return packed.Bytes()
+}
+
+// index is a server on loopback that has the index and the archive.
+type index struct {
+	*httptest.Server
+	archive         []byte
+	hash            string // of the archive, as the index gives it
+	offers          string // the version that the index offers
+	silent, stalled bool   // the index, or the archive, never comes
+
+	mu    sync.Mutex
+	asked []string
+}
+
+func newIndex(t *testing.T, content []byte) *index {
+	t.Helper()
+	sum := sha512.Sum512(content)
+	i := &index{archive: content, hash: hex.EncodeToString(sum[:]), offers: version}
+	i.Server = httptest.NewServer(i)
+	t.Cleanup(i.Close)
+	return i
+}
+
+func (i *index) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	i.mu.Lock()
+	i.asked = append(i.asked, r.URL.Path)
+	i.mu.Unlock()
+	switch {
+	case r.URL.Path == "/archive" && !i.stalled:
+		_, _ = w.Write(i.archive) // who gives up reading is told by its checksum
+	case r.URL.Path == "/index" && !i.silent:
+		_, _ = fmt.Fprintf(w, "releases:\n  %[1]s:\n    envtest-%[1]s-%[2]s-%[3]s.tar.gz: {hash: %[4]s, selfLink: %[5]s/archive}\n",
+			i.offers, runtime.GOOS, runtime.GOARCH, i.hash, i.URL)
+	default:
+		<-r.Context().Done()
+	}
+}
+
+// requests returns what was asked for since the last call.
+func (i *index) requests() []string {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	asked := i.asked
+	i.asked = nil
+	return asked
+}
+
+// script runs control-plane.sh in an environment of its own.
+type script struct {
+	t      *testing.T
+	folder string // where the binaries are to be
+	path   string // a folder with a go command that notes what it builds
+	log    string // where it notes that
+}
+
+// goCommand stands in for go: it builds setup-envtest, and instead of anything else a script that has the right version.
+const goCommand = `#!/bin/sh
+case "$*" in *setup-envtest*) exec "$REAL_GO" "$@" ;; esac
+echo "$*" >>"$GO_LOG"
+while [ "$1" != -o ]; do shift; done
+printf '#!/bin/sh\necho "Kubernetes ` + version + `"\n' >"$2"
+chmod +x "$2"
+`
+
+func newScript(t *testing.T) *script {
+	t.Helper()
+	s := &script{t: t, folder: filepath.Join(t.TempDir(), version), path: t.TempDir()}
+	s.log = filepath.Join(s.path, "log")
+	if err := os.WriteFile(filepath.Join(s.path, "go"), []byte(goCommand), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// run returns what was printed to stdout and stderr, and what was built.
+func (s *script) run(environment ...string) (folder, messages string, built []string, err error) {
+	s.t.Helper()
+	realGo, err := exec.LookPath("go")
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	if err := os.WriteFile(s.log, nil, 0o600); err != nil {
+		s.t.Fatal(err)
+	}
+	cmd := exec.CommandContext(s.t.Context(), "../../control-plane.sh", version, s.folder)
+	for _, variable := range os.Environ() {
+		name, _, _ := strings.Cut(variable, "=")
+		if !slices.Contains([]string{"KUBEBUILDER_ASSETS", "CONTROL_PLANE", "PATH"}, name) && !strings.HasPrefix(name, "ENVTEST_") {
+			cmd.Env = append(cmd.Env, variable)
+		}
+	}
+	cmd.Env = append(cmd.Env, "PATH="+s.path+":"+os.Getenv("PATH"), "REAL_GO="+realGo, "GO_LOG="+s.log)
+	cmd.Env = append(cmd.Env, environment...)
+	var stderr strings.Builder
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	log, readErr := os.ReadFile(s.log)
+	if readErr != nil {
+		s.t.Fatal(readErr)
+	}
+	for line := range strings.Lines(string(log)) {
+		fields := strings.Fields(line)
+		built = append(built, filepath.Base(fields[len(fields)-1]))
+	}
+	return strings.TrimSpace(string(out)), stderr.String(), built, err
+}
+
+// requireBinaries: the folder that was printed is the one that was asked for, and has two programs and nothing that
+// is left of making them.
+func (s *script) requireBinaries(printed string) {
+	s.t.Helper()
+	if printed != s.folder {
+		s.t.Errorf("it printed %q, want %q", printed, s.folder)
+	}
+	entries, err := os.ReadDir(s.folder)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	var names []string
+	for _, entry := range entries {
+		names = append(names, entry.Name())
+	}
+	if want := []string{".stamp", "etcd", "kube-apiserver"}; !slices.Equal(names, want) {
+		s.t.Errorf("the folder has %q, want %q", names, want)
+	}
+	reported, err := exec.CommandContext(s.t.Context(), filepath.Join(s.folder, "kube-apiserver"), "--version").Output()
+	if err != nil || string(reported) != "Kubernetes "+version+"\n" {
+		s.t.Errorf("kube-apiserver reports %q, %v", reported, err)
+	}
+}
+
+var (
+	readyMade = map[string]string{
+		"etcd": program("etcd Version: 3.7.3"), "kube-apiserver": program("Kubernetes " + version), "kubectl": program("Client Version: " + version),
+	}
+	fromSource = []string{".", "kube-apiserver"} // the packages that are built, in order
+)
+
+func TestReadyMadeBinariesAreUsed(t *testing.T) {
+	t.Parallel()
+	i, s := newIndex(t, archive(t, readyMade)), newScript(t)
+	printed, messages, built, err := s.run("ENVTEST_INDEX=" + i.URL + "/index")
+	if err != nil || len(built) > 0 {
+		t.Fatalf("%v; built: %q; %s", err, built, messages)
+	}
+	s.requireBinaries(printed)
+	if asked := i.requests(); !slices.Contains(asked, "/archive") {
+		t.Errorf("nothing was downloaded: %q", asked)
+	}
+
+	// They are there now, so nobody is asked for them again.
+	printed, messages, built, err = s.run("ENVTEST_INDEX=" + i.URL + "/index")
+	if err != nil || len(built) > 0 || messages != "" || len(i.requests()) > 0 {
+		t.Errorf("again: %v; built: %q; %s", err, built, messages)
+	}
+	s.requireBinaries(printed)
+
+	// Who wants built ones does not get these.
+	printed, messages, built, err = s.run("ENVTEST_INDEX="+i.URL+"/index", "CONTROL_PLANE=build")
+	if err != nil || !slices.Equal(built, fromSource) || len(i.requests()) > 0 {
+		t.Errorf("with CONTROL_PLANE=build: %v; built: %q; %s", err, built, messages)
+	}
+	s.requireBinaries(printed)
+
+	// Those are good for everybody.
+	for _, choice := range []string{"", "build"} {
+		_, messages, built, err = s.run("ENVTEST_INDEX="+i.URL+"/index", "CONTROL_PLANE="+choice)
+		if err != nil || len(built) > 0 || messages != "" || len(i.requests()) > 0 {
+			t.Errorf("built ones with CONTROL_PLANE=%s: %v; built: %q; %s", choice, err, built, messages)
+		}
+	}
+}
+
+// TestWithoutReadyMadeBinariesTheyAreBuilt: whatever is wrong with the ready-made ones, it is named, and it ends in
+// binaries of the right version.
+func TestWithoutReadyMadeBinariesTheyAreBuilt(t *testing.T) {
+	t.Parallel()
+	without := func(name, instead string) map[string]string {
+		programs := map[string]string{}
+		for other, content := range readyMade {
+			if other != name {
+				programs[other] = content
+			} else if instead != "" {
+				programs[name] = instead
+			}
+		}
+		return programs
+	}
+	for name, test := range map[string]struct {
+		programs map[string]string
+		spoil    func(*index)
+		reason   string
+	}{
+		"nobody listens":                 {readyMade, func(i *index) { i.Close() }, "cannot read the index"},
+		"the index does not come":        {readyMade, func(i *index) { i.silent = true }, "cannot read the index"},
+		"the index has another version":  {readyMade, func(i *index) { i.offers = "v1.37.1" }, "has none for this platform"},
+		"the archive does not come":      {readyMade, func(i *index) { i.stalled = true }, "cannot download"},
+		"the archive has another sum":    {readyMade, func(i *index) { i.hash = strings.Repeat("0", 128) }, "cannot download"},
+		"the archive is something else":  {nil, func(*index) {}, "no etcd"},
+		"there is no kube-apiserver":     {without("kube-apiserver", ""), func(*index) {}, "no kube-apiserver"},
+		"kube-apiserver is of another":   {without("kube-apiserver", program("Kubernetes v1.37.1")), func(*index) {}, "Kubernetes v1.37.1"},
+		"kube-apiserver cannot run here": {without("kube-apiserver", "\x7fELF of another machine"), func(*index) {}, "do not run here"},
+		"etcd cannot run here":           {without("etcd", "#!/bin/sh\nexit 1\n"), func(*index) {}, "do not run here"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			i, s := newIndex(t, archive(t, test.programs)), newScript(t)
+			test.spoil(i)
+			printed, messages, built, err := s.run("ENVTEST_INDEX="+i.URL+"/index", "ENVTEST_TIMEOUT="+limit(i.silent), "ENVTEST_DOWNLOAD_TIMEOUT="+limit(i.stalled))
+			if err != nil || !slices.Equal(built, fromSource) {
+				t.Fatalf("%v; built: %q; %s", err, built, messages)
+			}
+			s.requireBinaries(printed)
+			if !strings.Contains(messages, "no ready-made binaries of Kubernetes "+version+": ") || !strings.Contains(messages, test.reason) {
+				t.Errorf("want a message with %q: %s", test.reason, messages)
+			}
+		})
+	}
+}
+
+// limit is how many seconds an answer may take: few if none comes, and else more than it ever takes.
+func limit(none bool) string {
+	if none {
+		return "2"
+	}
+	return "300"
+}
+
+func TestOwnBinariesComeFirst(t *testing.T) {
+	t.Parallel()
+	i, s := newIndex(t, archive(t, readyMade)), newScript(t)
+	own := t.TempDir()
+	for _, name := range []string{"etcd", "kube-apiserver"} {
+		if _, _, _, err := s.run("KUBEBUILDER_ASSETS=" + own); err == nil {
+			t.Errorf("a folder without %s was accepted", name)
+		}
+		if err := os.WriteFile(filepath.Join(own, name), []byte(program("Kubernetes v1.30.0")), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, choice := range []string{"", "build"} {
+		printed, messages, built, err := s.run("KUBEBUILDER_ASSETS="+own, "CONTROL_PLANE="+choice, "ENVTEST_INDEX="+i.URL+"/index")
+		if err != nil || printed != own || len(built) > 0 || len(i.requests()) > 0 {
+			t.Errorf("%v; printed: %q; built: %q; %s", err, printed, built, messages)
+		}
+	}
+}
+
+func TestUnknownChoiceIsRefused(t *testing.T) {
+	t.Parallel()
+	_, messages, built, err := newScript(t).run("CONTROL_PLANE=download")
+	if err == nil || len(built) > 0 || !strings.Contains(messages, "CONTROL_PLANE=download") {
+		t.Errorf("%v; built: %q; %s", err, built, messages)
+	}
+}
+
+func TestLimit(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		arguments []string
+		code      int
+	}{
+		"ends by itself":        {[]string{"300", "sh", "-c", "exit 7"}, 7},
+		"is not there":          {[]string{"300", "/does/not/exist"}, 127},
+		"goes on for too long":  {[]string{"1", "sleep", "300"}, 124},
+		"ends well before time": {[]string{"300", "true"}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			cmd := exec.CommandContext(t.Context(), "../../limit.sh", test.arguments...)
+			_ = cmd.Run() // the code says it all
+			if code := cmd.ProcessState.ExitCode(); code != test.code {
+				t.Errorf("exit code %d, want %d", code, test.code)
+			}
+		})
+	}
+}
