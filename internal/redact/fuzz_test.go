@@ -25,6 +25,8 @@ func addSeeds(f *testing.F) {
 
 // FuzzDecode compares Decode with the oracle.
 func FuzzDecode(f *testing.F) {
+	anyText = true
+	defer func() { anyText = false }()
 	addSeeds(f)
 	f.Fuzz(func(t *testing.T, data []byte, resource uint8) {
 		checkDecode(t, data, int(resource)%len(resources))

@@ -231,7 +231,7 @@ func (t *keyTable) classify(key []byte) class {
 		if len(last) > len("headers") && (endsFold(key, "headers") || endsFold(key, "headermodifier")) {
 			return headersKey
 		}
-		if len(last) > len("last") && (bytes.Contains(last, []byte("last")) || bytes.Contains(last, []byte("previous"))) && isLastApplied(key) {
+		if len(key) >= len("lastapplied") && isLastApplied(key) {
 			return lastAppliedKey
 		}
 	}

@@ -20,6 +20,10 @@ func expected(object oracle.Tree, group, resource string) oracle.Tree {
 	})
 }
 
+// anyText is set where the texts are any at all: of the rules for texts, the slow form has those for shapes only, so that
+// a text that it keeps may be masked in part. FuzzText is the fuzzer for texts.
+var anyText bool
+
 // requireSame compares trees. A string in which something was masked inside a document may be written in any way.
 func requireSame(t testing.TB, want, got oracle.Tree, path string) {
 	t.Helper()
@@ -33,6 +37,10 @@ func requireSame(t testing.TB, want, got oracle.Tree, path string) {
 		return
 	}
 	require.Equal(t, want.Kind, got.Kind, path)
+	if text, ok := want.Scalar.(string); ok && anyText && text != got.Scalar && !oracle.IsInnocent(text) {
+		require.Contains(t, got.Scalar, Masked, path)
+		return
+	}
 	require.Equal(t, want.Scalar, got.Scalar, path)
 	require.Len(t, got.Members, len(want.Members), path)
 	for i := range want.Members {

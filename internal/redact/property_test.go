@@ -94,7 +94,7 @@ func checkDecodeAs(t *testing.T, data []byte, plan *Plan, group, resource string
 
 	again, _, err := plan.Decode([]byte(obj.JSON))
 	require.NoError(t, err)
-	if !strings.Contains(obj.JSON, "hmac=") { // there may be a fingerprint of a fingerprint
+	if !anyText && !strings.Contains(obj.JSON, "hmac=") { // there may be a fingerprint of a fingerprint
 		require.Equal(t, obj.JSON, again.JSON, "what is redacted stays as it is")
 	}
 }

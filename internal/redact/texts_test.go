@@ -32,5 +32,7 @@ var textCases = map[string]string{
 	"- name: DB_PASSWORD\n  value: hunter2\n- name: USER\n  value: x":                   "- name: DB_PASSWORD\n  value: [REDACTED]\n- name: USER\n  value: x",
 	"env:\n- name: A\n  value: hunter2\n  valueFrom:\n    secretKeyRef:\n      name: n": "env:\n- name: A\n  value: [REDACTED]\n  valueFrom:\n    secretKeyRef:\n      name: n",
 	`image sha256:2c26b46b68ffc68ff99b453c1d30413413422d706483bfa0f98a5e886266e7ae`:     `image sha256:2c26b46b68ffc68ff99b453c1d30413413422d706483bfa0f98a5e886266e7ae`,
-	`use mysql --password hunter2 --host x`:                                             `use mysql --password [REDACTED] --host x`,
+	`token: expired`: `token: [REDACTED]`,
+	"privateKey: |\n  name: hunter2\n  # hunter3\nx: y": "privateKey: |\n  [REDACTED]\n  [REDACTED]\nx: y",
+	`use mysql --password hunter2 --host x`:             `use mysql --password [REDACTED] --host x`,
 }
