@@ -20,6 +20,7 @@ type storedProgress struct {
 
 	Verified *storedVerification `json:"verified,omitempty"` // the last comparison with a whole snapshot
 	Lost     *storedLoss         `json:"lost,omitempty"`     // a suspicion that no gap was emitted for yet
+	Denied   *storedDenial       `json:"denied,omitempty"`   // what was dropped and no accepted gap reports yet
 
 	// Of an initial state that was cut short: the set that goes on.
 	Epoch   string `json:"epoch,omitempty"`
@@ -35,6 +36,14 @@ func (p storedProgress) none() bool { return p.ResourceVersion == "" && p.Epoch 
 type storedVerification struct {
 	ResourceVersion string    `json:"resourceVersion"`
 	Time            time.Time `json:"time"`
+}
+
+// storedDenial are records that the next consumer refused permanently.
+type storedDenial struct {
+	Records int       `json:"records"`
+	From    string    `json:"from,omitempty"` // resourceVersions
+	To      string    `json:"to,omitempty"`
+	Time    time.Time `json:"time"` // of the first
 }
 
 type storedLoss struct {
@@ -93,6 +102,9 @@ func (p storedProgress) restored() watchlist.Progress {
 	}
 	if p.Lost != nil {
 		restored.Lost = p.Lost.restored()
+	}
+	if d := p.Denied; d != nil {
+		restored.Denied = &watchlist.GapInfo{FromRV: d.From, ToRV: d.To, From: d.Time, Dropped: d.Records}
 	}
 	return restored
 }

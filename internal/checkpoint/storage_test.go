@@ -192,7 +192,7 @@ func TestShutdownDoesNotWaitForAStorageThatHangs(t *testing.T) {
 	}
 	f(0, 3*time.Second, 3*time.Second, 4*time.Second)
 	f(10*time.Second, 3*time.Second, 3*time.Second, 4*time.Second)
-	f(0, time.Hour, 9*time.Second, 11*time.Second)
+	f(0, time.Hour, 29*time.Second, 31*time.Second)
 	f(0, 0, 0, time.Second)
 	synctest.Test(t, func(t *testing.T) { // a start that hangs
 		extension := memstorage.New()

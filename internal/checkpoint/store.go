@@ -51,6 +51,9 @@ func (s *store) accept(c *watchlist.Change) {
 	case watchlist.Restated:
 		s.partial = false
 	}
+	if c.Type == watchlist.Gap {
+		s.reported(c.Gap)
+	}
 	if !s.partial {
 		s.advance(c)
 	}
@@ -64,6 +67,32 @@ func (s *store) drop(c *watchlist.Change) {
 		id.ResourceVersion = ""
 		s.objects[c.Key] = &id
 	}
+	d := s.progress.Denied
+	if d == nil {
+		d = &storedDenial{Time: c.ReadAt}
+		s.progress.Denied = d
+	}
+	d.Records++
+	from, to := c.Span()
+	if d.From == "" || watchlist.VersionBefore(from, d.From) {
+		d.From = strings.Clone(from)
+	}
+	if d.To == "" || watchlist.VersionBefore(d.To, to) {
+		d.To = strings.Clone(to)
+	}
+	s.changed = true
+}
+
+// reported takes what an accepted gap record reports off what was dropped.
+func (s *store) reported(g *watchlist.GapInfo) {
+	d := s.progress.Denied
+	if d == nil || g.Dropped == 0 {
+		return
+	}
+	if d.Records -= g.Dropped; d.Records <= 0 {
+		s.progress.Denied = nil
+	}
+	s.changed = true
 }
 
 // advance moves the progress with an accepted change. It never moves back, but into another history.
@@ -77,7 +106,7 @@ func (s *store) advance(c *watchlist.Change) {
 	case c.Type == watchlist.Suspected:
 		p.Lost = lossOf(watchlist.Suspicion{Doubt: c.Doubt, Gap: *c.Gap})
 	case c.Type == watchlist.SnapshotBegin && c.Origin == watchlist.Initial:
-		*p = storedProgress{Epoch: c.Snapshot.Epoch}
+		*p = storedProgress{Epoch: c.Snapshot.Epoch, Denied: p.Denied}
 	case c.Type == watchlist.Snapshot && c.Origin == watchlist.Initial:
 		p.Objects++
 	case c.Origin == watchlist.Recovered && p.Lost != nil:

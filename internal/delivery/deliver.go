@@ -25,7 +25,7 @@ func (d *Delivery[T]) deliver() bool {
 		n := d.segment[last]
 		d.segment = d.segment[:last]
 		segment := d.batch[next : next+n]
-		called, refusal, ok := d.try(segment)
+		called, ok, refusal := d.try(segment)
 		switch {
 		case !ok:
 			return false
@@ -81,29 +81,29 @@ func (d *Delivery[T]) half(segment []T) int {
 
 // try gives items to the consumer until it accepts them or refuses them permanently. ok is false when the time for that
 // is over; called is false when the items have no records, which needs no consumer.
-func (d *Delivery[T]) try(items []T) (called bool, refusal error, ok bool) {
+func (d *Delivery[T]) try(items []T) (called, ok bool, refusal error) {
 	defer d.refused.Reset()
 	for {
 		logs := d.Build(items)
 		if logs.LogRecordCount() == 0 {
-			return false, nil, true
+			return false, true, nil
 		}
 		d.trouble.calling(time.Now())
 		err := d.Next.ConsumeLogs(d.ctx, logs)
 		d.trouble.returned()
 		switch {
 		case err == nil:
-			return true, nil, true
+			return true, true, nil
 		case d.ctx.Err() != nil:
 			// Not a verdict on these records: the consumer was told to stop.
-			return true, nil, false
+			return true, false, nil
 		case permanent(err):
-			return true, err, true
+			return true, true, err
 		}
 		d.Retried()
 		d.trouble.refused(time.Now(), err)
 		if !d.pause(d.refused.NextBackOff()) {
-			return true, nil, false
+			return true, false, nil
 		}
 	}
 }

@@ -197,10 +197,10 @@ func TestDropsAreLoggedOnceForEachKindOfError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(Options[item]{BatchMaxRecords: 10}, func(_ context.Context, ids []int) error {
 			for _, id := range ids {
-				switch {
-				case id%10 == 3:
+				switch id % 10 {
+				case 3:
 					return consumererror.NewPermanent(fmt.Errorf("record %d/x is too large\nit holds {\"a\":1}", id))
-				case id%10 == 7:
+				case 7:
 					return consumererror.NewPermanent(fmt.Errorf("record has no owner"))
 				}
 			}

@@ -50,15 +50,15 @@ var pairs = func() (t [256]uint32) {
 			t[b[i]] |= bit
 		}
 	}
-	var any []byte
+	var every []byte
 	for c := range t {
-		any = append(any, byte(c))
+		every = append(every, byte(c))
 		t[c] = 0xff << 16
 		if alphanumeric[c] {
 			t[c] &^= wordPair << 16
 		}
 	}
-	pair(1<<0, "=", string(any))
+	pair(1<<0, "=", string(every))
 	pair(1<<1, ":", "/ =\"'\\\t")
 	pair(1<<2, "-", "-")
 	pair(1<<3, "$", "a1256y")

@@ -43,11 +43,6 @@ func Clean(text string) string {
 	return text
 }
 
-// cutAt also drops the name of the Go type before a composite literal, and what led up to the object.
-func cutAt(text string, at int) string {
-	return strings.TrimRight(text[:at], " '\"`:=&,([")
-}
-
 func printable(r rune) rune {
 	if !unicode.IsPrint(r) {
 		return ' '

@@ -1,6 +1,7 @@
 package watchlist
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/redact"
@@ -75,6 +76,15 @@ func (c *Change) ReachedVersion() string {
 	return c.Object.ResourceVersion
 }
 
+// Span is the resourceVersions that the record of the change is about, the lowest and the highest.
+func (c *Change) Span() (from, to string) {
+	to = cmp.Or(c.Object.ResourceVersion, c.ReachedVersion())
+	if c.Gap != nil {
+		return c.Gap.FromRV, to
+	}
+	return to, to
+}
+
 // Progress is how far a reader has come, in a form that outlives the process.
 type Progress struct {
 	ResourceVersion string // everything before it has been told; "" where the initial state has not
@@ -85,6 +95,7 @@ type Progress struct {
 	VerifiedRV string    // of the last snapshot that everything was compared with; "" where that is not known
 	VerifiedAt time.Time // when
 	Lost       *Suspicion
+	Denied     *GapInfo // records that were dropped and that no gap reports yet
 
 	// Of an initial state that was cut short: its set of Snapshot changes, which goes on.
 	Epoch   string

@@ -38,6 +38,9 @@ func (r *Reader) restore(ctx context.Context) {
 	if progress.Lost != nil {
 		r.restoreLoss(progress.Lost)
 	}
+	if progress.Denied != nil {
+		r.restoreDenial(progress.Denied)
+	}
 	r.scheduleRelistSince(r.verified.at)
 	r.scheduleRotate()
 	if r.inventory.hasUnknown() {

@@ -20,11 +20,11 @@ const (
 // relate compares versions. Some servers give none at all (https://kubernetes.io/docs/tasks/debug/debug-cluster/resource-metrics-pipeline/),
 // and some that join several clusters spell them differently in LIST and watch (https://karmada.io/docs/userguide/globalview/proxy-global-resource).
 func (r *Reader) relate(rv, known version) relation {
-	order, comparable := compareVersions(rv, known)
+	order, ordered := compareVersions(rv, known)
 	switch {
 	case rv == known && !rv.none():
 		return emitted
-	case comparable && !r.server.historyReset:
+	case ordered && !r.server.historyReset:
 		if order > 0 {
 			return newer
 		}

@@ -1,7 +1,6 @@
 package watchlist
 
 import (
-	"cmp"
 	"context"
 	"strings"
 	"sync"
@@ -45,11 +44,8 @@ func (r *Reader) Dropped(changes []Change) {
 	for i := range changes {
 		c := &changes[i]
 		d := droppedChange{kind: c.Type, key: c.Key, id: c.Object.Identity.Clone(), at: c.ReadAt}
-		d.to = parseVersion(strings.Clone(cmp.Or(c.Object.ResourceVersion, c.ReachedVersion())))
-		d.from = d.to
-		if c.Gap != nil {
-			d.from = parseVersion(c.Gap.FromRV)
-		}
+		from, to := c.Span()
+		d.from, d.to = parseVersion(strings.Clone(from)), parseVersion(strings.Clone(to))
 		r.drops.changes = append(r.drops.changes, d)
 	}
 	r.drops.wake()
@@ -135,6 +131,14 @@ func (r *Reader) reportDrops(ctx context.Context) error {
 		r.denial = denial{}
 	}
 	return err
+}
+
+// restoreDenial goes on with records that were dropped in an earlier process, which did not come to report them.
+func (r *Reader) restoreDenial(g *GapInfo) {
+	r.denial = denial{
+		records: g.Dropped, from: parseVersion(g.FromRV), to: parseVersion(g.ToRV), since: g.From,
+		over: true, // whether the consumer accepts now, the gap record will show
+	}
 }
 
 // redelivery is when objects whose version nobody has are emitted again.

@@ -548,7 +548,7 @@ func (r *run) awaitRelists() {
 // second ones may have been told or not.
 func (r *run) judge(before, listed map[schema.GroupVersionResource]harness.Listing) Verdict {
 	sum := Verdict{Gaps: map[string]int{}}
-	denied, refused := r.sink.Denied(), r.sink.Refused()
+	denied, refused := r.sink.deniedVersions(), r.sink.Refused()
 	for _, o := range all {
 		name := harness.Name(o.resource)
 		e := Evidence{

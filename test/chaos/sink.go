@@ -217,8 +217,8 @@ func (s *Sink) Poisoned(p *Poison) {
 	s.poison = p
 }
 
-// Denied are the versions of objects that were refused for good.
-func (s *Sink) Denied() map[denial]bool {
+// deniedVersions are the versions of objects that were refused for good.
+func (s *Sink) deniedVersions() map[denial]bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return maps.Clone(s.denied)

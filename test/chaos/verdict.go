@@ -104,10 +104,10 @@ func Judge(e Evidence) Verdict {
 				continue
 			}
 			v.Records++
-			switch {
-			case record.Event == "k8s.snapshot.end":
+			switch record.Event {
+			case "k8s.snapshot.end":
 				v.takeEnd(e, batch, record, sets)
-			case record.Event == "k8s.watch.gap":
+			case "k8s.watch.gap":
 				gap := newGap(record, batch.At)
 				gaps = append(gaps, gap)
 				v.takeGap(e, gap)

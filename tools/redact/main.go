@@ -69,7 +69,7 @@ func run(args []string, in io.Reader, out, log io.Writer) error {
 		if string(object) == "null" {
 			continue
 		}
-		if err := print(object, *resource, list(*keep), o, out, log); err != nil {
+		if err := printRedacted(object, *resource, list(*keep), o, out, log); err != nil {
 			return err
 		}
 	}
@@ -93,7 +93,7 @@ func documents(text []byte) (all [][]byte) {
 	return all
 }
 
-func print(object []byte, resource string, keep []string, o redact.Options, out, log io.Writer) error {
+func printRedacted(object []byte, resource string, keep []string, o redact.Options, out, log io.Writer) error {
 	var what struct{ APIVersion, Kind string }
 	if err := json.Unmarshal(object, &what); err != nil {
 		return fmt.Errorf("cannot read an object: %w", err)

@@ -109,7 +109,8 @@ func (p policy) scalar(t Tree, w where) Tree {
 		}
 	case headers:
 		name, _, hasColon := strings.Cut(s, ":")
-		if strings.ContainsAny(s, ":=") && !(hasColon && isHarmless(strings.TrimSpace(name)) && !strings.Contains(s, "\n")) {
+		harmless := hasColon && isHarmless(strings.TrimSpace(name)) && !strings.Contains(s, "\n")
+		if strings.ContainsAny(s, ":=") && !harmless {
 			return p.mask()
 		}
 	case base64Values, configMapBase64:
@@ -318,66 +319,66 @@ func isSensitiveName(s string) bool {
 // member applies the policy to the value of a member.
 func (p policy) member(m Member, c context) (out Tree, stays bool) {
 	v, key := m.Value, m.Key
-	go_ := func(w where) (Tree, bool) { return p.at(v, w, c.inSecretKind), true }
+	descend := func(w where) (Tree, bool) { return p.at(v, w, c.inSecretKind), true }
 	switch c.where {
 	case label, schema, verbatim, base64Values, plainValues, configMapBase64, configMapPlain:
-		return go_(c.where)
+		return descend(c.where)
 	case theSecret:
 		return p.ofSecret(m, c)
 	case allMasked, variables:
 		if key == "valueFrom" && v.Kind != 0 {
-			return go_(reference)
+			return descend(reference)
 		}
 		if key == "valueFrom" {
-			return go_(allMasked)
+			return descend(allMasked)
 		}
-		return go_(allMasked)
+		return descend(allMasked)
 	case variable:
 		switch {
 		case key == "name":
 			if v.Kind == 0 {
-				return go_(anywhere)
+				return descend(anywhere)
 			}
-			return go_(allMasked)
+			return descend(allMasked)
 		case key == "valueFrom" && v.Kind != 0:
-			return go_(reference)
+			return descend(reference)
 		}
-		return go_(allMasked)
+		return descend(allMasked)
 	case reference:
 		if isReferenceKey(key) {
-			return go_(anywhere)
+			return descend(anywhere)
 		}
-		return go_(allMasked)
+		return descend(allMasked)
 	case headers, headerMap:
 		switch {
 		case key == "remove" || key == "valueFrom", isHarmless(key):
-			return go_(anywhere)
+			return descend(anywhere)
 		}
-		return go_(headerMap)
+		return descend(headerMap)
 	case sensitive:
 		switch {
 		case key == "stringData":
-			return go_(plainValues)
+			return descend(plainValues)
 		case key == "metadata":
 			return p.metadata(v, c)
 		case isStructural(key):
 			if v.Kind == 0 {
-				return go_(anywhere)
+				return descend(anywhere)
 			}
-			return go_(sensitive)
+			return descend(sensitive)
 		case isReferenceKey(key):
-			return go_(anywhere)
+			return descend(anywhere)
 		case isLabelsKey(key):
-			return go_(label)
+			return descend(label)
 		case isAnnotationsKey(key):
-			return go_(annotations)
+			return descend(annotations)
 		}
-		return go_(sensitive)
+		return descend(sensitive)
 	case secretList, configMapList:
 		if c.where == secretList {
-			return go_(secretItem)
+			return descend(secretItem)
 		}
-		return go_(configMapItem)
+		return descend(configMapItem)
 	}
 	return p.ofObject(m, c)
 }
@@ -385,12 +386,12 @@ func (p policy) member(m Member, c context) (out Tree, stays bool) {
 // ofObject applies the rules for a member of any object.
 func (p policy) ofObject(m Member, c context) (out Tree, stays bool) {
 	v, key := m.Value, m.Key
-	go_ := func(w where) (Tree, bool) { return p.at(v, w, c.inSecretKind), true }
+	descend := func(w where) (Tree, bool) { return p.at(v, w, c.inSecretKind), true }
 	if v.Kind == 0 && (c.where == ownMetadata && slices.Contains(identity, key) || c.where == owner && (key == "name" || key == "uid")) {
 		return v, true
 	}
 	if c.where == ownMetadata && key == "ownerReferences" {
-		return go_(owners)
+		return descend(owners)
 	}
 	switch key {
 	case "managedFields":
@@ -401,68 +402,68 @@ func (p policy) ofObject(m Member, c context) (out Tree, stays bool) {
 		}
 		return p.metadata(v, c)
 	case "stringData":
-		return go_(plainValues)
+		return descend(plainValues)
 	case "data":
 		switch {
 		case c.where == secretTemplate, c.where == secretItem:
-			return go_(base64Values)
+			return descend(base64Values)
 		case c.where == configMapItem, c.where == theConfigMap:
-			return go_(configMapPlain)
+			return descend(configMapPlain)
 		case c.where == template && c.inSecretKind:
-			return go_(base64Values)
+			return descend(base64Values)
 		case c.kinds["Secret"]:
-			return go_(base64Values)
+			return descend(base64Values)
 		case c.kinds["ConfigMap"]:
-			return go_(configMapPlain)
+			return descend(configMapPlain)
 		}
-		return go_(anywhere)
+		return descend(anywhere)
 	case "binaryData":
 		switch {
 		case c.where == configMapItem, c.where == theConfigMap:
-			return go_(configMapBase64)
+			return descend(configMapBase64)
 		case c.kinds["Secret"]:
-			return go_(base64Values)
+			return descend(base64Values)
 		case c.kinds["ConfigMap"]:
-			return go_(configMapBase64)
+			return descend(configMapBase64)
 		}
-		return go_(anywhere)
+		return descend(anywhere)
 	case "items":
 		switch {
 		case c.kinds["SecretList"]:
-			return go_(secretList)
+			return descend(secretList)
 		case c.kinds["ConfigMapList"]:
-			return go_(configMapList)
+			return descend(configMapList)
 		}
-		return go_(anywhere)
+		return descend(anywhere)
 	case "template":
-		return go_(template)
+		return descend(template)
 	case "secretTemplate", "secretTemplates":
-		return go_(secretTemplate)
+		return descend(secretTemplate)
 	case "openAPIV3Schema":
-		return go_(schema)
+		return descend(schema)
 	case "openshift.io/token-secret.value":
 		if c.where == annotations {
 			return out, false
 		}
 	case "kind", "apiVersion", "source", "namespace":
-		return go_(anywhere)
+		return descend(anywhere)
 	case "name", "key", "path":
 		if c.where == headerPair && key == "path" {
 			break
 		}
-		return go_(anywhere)
+		return descend(anywhere)
 	}
 	if c.where == headerPair && (key == "value" || key == "values") {
 		if c.harmless {
-			return go_(anywhere)
+			return descend(anywhere)
 		}
-		return go_(headerMap)
+		return descend(headerMap)
 	}
 	if slices.Contains(pairValues, key) {
 		if c.secretName {
-			return go_(sensitive)
+			return descend(sensitive)
 		}
-		return go_(anywhere)
+		return descend(anywhere)
 	}
 	switch {
 	case lastApplied.MatchString(key) || original.MatchString(key):
@@ -474,26 +475,26 @@ func (p policy) ofObject(m Member, c context) (out Tree, stays bool) {
 			*p.changed = true
 			return out, false
 		}
-		return go_(anywhere)
+		return descend(anywhere)
 	case environment.MatchString(key):
-		return go_(variables)
+		return descend(variables)
 	case headerKeys.MatchString(key):
-		return go_(headers)
+		return descend(headers)
 	case isLabelsKey(key) && c.where != annotations:
-		return go_(label)
+		return descend(label)
 	case isAnnotationsKey(key) && c.where != annotations:
-		return go_(annotations)
+		return descend(annotations)
 	case slices.Contains([]string{"command", "commands", "args", "arguments", "cmd", "entrypoint", "script", "argv"}, lastWordOf(key)):
 		if v.Kind == '{' {
-			return go_(anywhere)
+			return descend(anywhere)
 		}
-		return go_(commandLine)
+		return descend(commandLine)
 	case key == "secretKey" && p.namesKeys:
-		return go_(anywhere)
+		return descend(anywhere)
 	case IsSensitive(key):
-		return go_(sensitive)
+		return descend(sensitive)
 	}
-	return go_(anywhere)
+	return descend(anywhere)
 }
 
 // own is metadata of the object itself, of which the first tells what the object is.
