@@ -9,6 +9,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/catalog"
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/kubeclient"
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/scope"
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/watchlist"
 )
@@ -154,6 +155,9 @@ func (r *watchlistReceiver) learnClusterUID(ctx context.Context, answered chan<-
 		}
 		pause := retry.NextBackOff()
 		message := "cannot ask for the UID of the cluster, records carry no k8s.cluster.uid until it is known"
+		if !kubeclient.Answered(err) {
+			message = "cannot reach the API server, will try again"
+		}
 		if apierrors.IsForbidden(err) || apierrors.IsNotFound(err) {
 			answer()
 			pause = clusterUIDInterval

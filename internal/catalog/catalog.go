@@ -98,7 +98,8 @@ const (
 	searchInterval = 15 * time.Second
 	// refreshInterval is how often the catalog looks whether a resource is served in another version.
 	refreshInterval = 5 * time.Minute
-	// fallbackAfter is how long discovery may fail before what needs no discovery is read without it.
+	// fallbackAfter is how long discovery may fail, at a server that answers, before what needs no discovery is read
+	// without it.
 	fallbackAfter = 30 * time.Second
 
 	discoveryKey = "discovery"
@@ -124,7 +125,7 @@ func (c *Catalog) Run(ctx context.Context) {
 			if missing := c.resolve(ctx, served); missing {
 				pause = searchInterval
 			}
-		case apierrors.IsForbidden(err), time.Since(lastGood) >= fallbackAfter:
+		case apierrors.IsForbidden(err), kubeclient.Answered(err) && time.Since(lastGood) >= fallbackAfter:
 			c.resolveWithoutDiscovery()
 		}
 		c.apply(ctx)
@@ -296,6 +297,9 @@ func (c *Catalog) report(key, message string, err error) {
 	text := ""
 	if err != nil {
 		text = err.Error()
+		if !kubeclient.Answered(err) {
+			text = "no answer" // of which there are many forms
+		}
 	}
 	if c.failing[key] == text {
 		return

@@ -457,7 +457,7 @@ func (f *follower) onlyDropped(l *relist) bool {
 	}
 	for key, pending := range l.pending.objects {
 		known, isKnown := f.inventory.get(key)
-		differs := !l.deletedSince(key, pending.version) && !(isKnown && f.isUnchanged(key, pending.content(), pending.version, known))
+		differs := !l.deletedSince(key, pending.version) && (!isKnown || !f.isUnchanged(key, pending.content(), pending.version, known))
 		if differs && !dropped(key) {
 			return false
 		}

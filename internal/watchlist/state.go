@@ -13,6 +13,8 @@ type State struct {
 	Err       error // of every condition but Starting and Reading
 
 	causes map[string]bool // that were logged since the condition began
+	// throttledSince is since when the server has asked for a moment, until that is a warning; zero: it has not.
+	throttledSince time.Time
 }
 
 // Condition is what a person would want to know about a reader.
@@ -39,6 +41,7 @@ func (r *Reader) setState(condition Condition, err error) {
 		r.pausesMayBeOver()
 	}
 	if !changed && (err == nil || r.state.causes[cause]) {
+		r.warnOfLongThrottling(err)
 		return
 	}
 	previous := r.state
@@ -51,6 +54,7 @@ func (r *Reader) setState(condition Condition, err error) {
 	case warning != "" && isThrottled(err):
 		// An API server that has just started, or whose CRD was edited, asks for a moment. Nothing is wrong.
 		r.log(zapcore.InfoLevel, warning, cause, r.fields(err)...)
+		r.state.throttledSince = time.Now()
 	case warning != "":
 		r.log(zapcore.WarnLevel, warning, cause, r.fields(err)...)
 	case condition == Paused:
@@ -63,6 +67,19 @@ func (r *Reader) setState(condition Condition, err error) {
 			zap.Stringer("after", previous.Condition))...)
 	}
 	r.Observer.StateChanged(r.state)
+}
+
+// throttlingIsTrouble is after how long a server that asks for a moment is worth a warning.
+const throttlingIsTrouble = 30 * time.Second
+
+// warnOfLongThrottling warns once of a server that asks to be left alone again and again.
+func (r *Reader) warnOfLongThrottling(err error) {
+	since := r.state.throttledSince
+	if !isThrottled(err) || since.IsZero() || time.Since(since) < throttlingIsTrouble {
+		return
+	}
+	r.state.throttledSince = time.Time{}
+	r.log(zapcore.WarnLevel, "API server goes on asking to be left alone, will try again", causeOf(err), r.fields(err)...)
 }
 
 // pauses are the times in which a slow consumer made the reader close its stream. They come in rows: the queue drains,

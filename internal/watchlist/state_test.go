@@ -81,3 +81,17 @@ func TestThrottledIsNoWarning(t *testing.T) {
 	r.setState(Unreachable, apierrors.NewTooManyRequests("storage is (re)initializing", 1))
 	assert.Equal(t, []string{"info cannot read resource, will try again"}, messages(logs))
 }
+
+// One that goes on asking is.
+func TestLongThrottlingIsAWarning(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, logs := loggingReader()
+		for range 20 {
+			r.setState(Unreachable, apierrors.NewTooManyRequests("busy", 1))
+			time.Sleep(5 * time.Second)
+		}
+		assert.Equal(t, []string{
+			"info cannot read resource, will try again", "warn API server goes on asking to be left alone, will try again",
+		}, messages(logs))
+	})
+}
