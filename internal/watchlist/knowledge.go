@@ -34,10 +34,11 @@ type Knowledge struct {
 	listOnly      bool    // the server is known not to send initial events
 	list          learned // no WatchList, or none that can be relied on
 	listForbidden learned
-	unwatchable   learned // the server refuses to let the resource be watched
-	mute          learned // watches deliver nothing
-	silentStreams int     // of initial events, that began and never came to their end
-	noBookmarks   bool    // only the bookmark that ends the initial events comes
+	unwatchable   learned   // the server refuses to let the resource be watched
+	mute          learned   // watches deliver nothing
+	silentStreams int       // of initial events, that began and never came to their end
+	silentAt      time.Time // of the last of them
+	noBookmarks   bool      // only the bookmark that ends the initial events comes
 	sawBookmark   bool
 	sawEndMarker  bool // of streamed initial events
 	anyVersion    bool // a snapshot cannot be had at a given version
@@ -97,11 +98,19 @@ func (k *Knowledge) silentStream() (proven, first bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.silentStreams++
+	k.silentAt = time.Now()
 	if k.silentStreams < maxSilentStreams {
 		return false, k.silentStreams == 1
 	}
 	k.list.note(firstMemory)
 	return true, false
+}
+
+// wasSilent reports whether a stream of initial events stayed silent lately, and none has ever come to its end marker.
+func (k *Knowledge) wasSilent() bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return !k.silentAt.IsZero() && time.Since(k.silentAt) < firstMemory && !k.sawEndMarker
 }
 
 // doubtLists makes the next snapshot a stream again, because LISTs fail. Where the server is known to send no initial

@@ -74,6 +74,8 @@ func (f *follower) beginRelist(ctx context.Context, held *slot) error {
 	l.emitsSet = f.EmitSnapshots && !l.quiet
 	req.MetadataOnly = l.metadataOnly
 	f.inventory.beginPass()
+	// A relist beside a live stream need not find out, minutes after a silence, whether the server streams after all.
+	f.server.listNext = f.server.listNext || f.Knowledge.wasSilent()
 	l.stream = f.openSnapshot(ctx, req, held)
 	f.successor = &successor{stream: l.stream, relist: l}
 	if l.emitsSet {
