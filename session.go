@@ -5,6 +5,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/retry"
+
 	"go.uber.org/zap"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
@@ -141,7 +143,7 @@ const (
 // the server has refused it: then there is nothing to wait for.
 func (r *watchlistReceiver) learnClusterUID(ctx context.Context, answered chan<- struct{}) {
 	answer := sync.OnceFunc(func() { close(answered) })
-	retry := watchlist.NewBackoff(800*time.Millisecond, 30*time.Second)
+	retry := retry.NewBackoff(800*time.Millisecond, 30*time.Second)
 	reported := ""
 	for {
 		uid, err := r.client.ClusterUID(ctx)

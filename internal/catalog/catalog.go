@@ -9,6 +9,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/retry"
+
 	"go.uber.org/zap"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -108,7 +110,7 @@ const (
 // Run finds the resources and runs their readers until ctx ends, and returns when all of them have.
 func (c *Catalog) Run(ctx context.Context) {
 	defer c.readers.Wait()
-	retry := watchlist.NewBackoff(800*time.Millisecond, 30*time.Second)
+	retry := retry.NewBackoff(800*time.Millisecond, 30*time.Second)
 	lastGood := time.Now()
 	for {
 		served, err := c.directory.ask(ctx, 0)

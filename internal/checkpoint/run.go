@@ -10,12 +10,12 @@ import (
 	"sync"
 	"time"
 
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/retry"
+
 	"github.com/cenkalti/backoff/v5"
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/extension/xextension/storage"
 	"go.uber.org/zap"
-
-	"github.com/k8swatchlist/k8swatchlistreceiver/internal/watchlist"
 )
 
 var (
@@ -62,7 +62,7 @@ func (k *Keeper) do(ctx context.Context, introduced []*storage.Operation) error 
 // run calls the storage until Shutdown: it opens it, gives readers their checkpoints, and writes what is accepted.
 func (k *Keeper) run() {
 	defer k.closeClient()
-	retry := watchlist.NewBackoff(firstRetry, mostRetry)
+	retry := retry.NewBackoff(firstRetry, mostRetry)
 	due := time.After(0) // to open, or to write; nil: there is nothing to do
 	tidy := time.NewTicker(tidyInterval)
 	defer tidy.Stop()

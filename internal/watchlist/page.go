@@ -8,6 +8,8 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/retry"
+
 	"github.com/cenkalti/backoff/v5"
 )
 
@@ -80,7 +82,7 @@ func (p *page) retry(ctx context.Context, err error) bool {
 		return false
 	}
 	if p.pause == nil {
-		p.pause = NewBackoff(400*time.Millisecond, 10*time.Second)
+		p.pause = retry.NewBackoff(400*time.Millisecond, 10*time.Second)
 	}
 	return sleep(ctx, max(p.pause.NextBackOff(), retryAfter(err))) == nil
 }

@@ -7,6 +7,8 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/retry"
+
 	"github.com/cenkalti/backoff/v5"
 	"go.uber.org/zap"
 
@@ -206,23 +208,14 @@ func NewReader(o Options) *Reader {
 		deletedAhead: make(map[Key]version),
 		apis:         make(chan scope.API, 1),
 		drops:        drops{signal: make(chan struct{}, 1)},
-		backoff:      NewBackoff(800*time.Millisecond, 30*time.Second),
-		slow:         NewBackoff(10*time.Second, time.Minute),
+		backoff:      retry.NewBackoff(800*time.Millisecond, 30*time.Second),
+		slow:         retry.NewBackoff(10*time.Second, time.Minute),
 	}
 }
 
 // owns reports whether the object is this process's to emit. It stands in front of everything that enters the
 // inventory or the queue.
 func (r *Reader) owns(key Key) bool { return r.Owns == nil || r.Owns(key) }
-
-// NewBackoff returns the pauses between tries to reach an API server: from initial to most, doubling, spread
-// by half so that many clients do not come back together.
-func NewBackoff(initial, most time.Duration) *backoff.ExponentialBackOff {
-	b := backoff.NewExponentialBackOff()
-	b.InitialInterval, b.MaxInterval, b.Multiplier, b.RandomizationFactor = initial, most, 2, 0.5
-	b.Reset()
-	return b
-}
 
 // Run reads until ctx ends. No fault of the server ends it.
 func (r *Reader) Run(ctx context.Context) {
