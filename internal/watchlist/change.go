@@ -47,6 +47,8 @@ type Change struct {
 	Object   redact.Object
 	Key      Key // of the object
 	ReadAt   time.Time
+	// seen is a version up to and including which everything had been read before; none in the initial state.
+	seen version
 	// Advances marks a watch event: everything before it, and it, has been emitted.
 	Advances bool
 	// Closes marks the last change of a snapshot that moves the position: everything up to the snapshot's version has
@@ -76,13 +78,14 @@ func (c *Change) ReachedVersion() string {
 	return c.Object.ResourceVersion
 }
 
-// Span is the resourceVersions that the record of the change is about, the lowest and the highest.
+// Span is the stretch of history that is missing without the record of the change: what lies after from, and up to and
+// including to. An empty from is the beginning.
 func (c *Change) Span() (from, to string) {
 	to = cmp.Or(c.Object.ResourceVersion, c.ReachedVersion())
 	if c.Gap != nil {
 		return c.Gap.FromRV, to
 	}
-	return to, to
+	return c.seen.String(), to
 }
 
 // Progress is how far a reader has come, in a form that outlives the process.

@@ -359,6 +359,7 @@ func (r *Reader) emit(ctx context.Context, c Change, timeout time.Duration) erro
 func (r *Reader) offer(c Change) bool {
 	c.Scope = &r.Scope
 	c.ReadAt = r.Now()
+	c.seen = r.position.allBefore(parseVersion(c.Object.ResourceVersion))
 	return r.Emitter.Offer(c)
 }
 
