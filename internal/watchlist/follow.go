@@ -59,7 +59,7 @@ func (r *Reader) follow(ctx context.Context, s *stream) ending {
 	if !f.began.IsZero() {
 		end.lived = time.Since(f.began)
 	}
-	r.noteAlive(end)
+	f.noteAlive(end)
 	if f.live.opened || !isUnanswered(err) { // a server that cannot be reached is not silent
 		f.sumQuiet()
 	}

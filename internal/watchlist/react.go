@@ -67,11 +67,7 @@ func (r *Reader) react(ctx context.Context, end ending) {
 	case isExpired(err) && !end.snapshot:
 		// An API server that restarts, or a CRD that is edited, forgets its history; nothing is wrong.
 		r.Knowledge.historyGone(r.position.rv)
-		if r.wasAlive() {
-			r.loseHistory(reasonExpired, checked)
-		} else {
-			r.loseHistory(reasonExpired, certain)
-		}
+		r.historyExpired()
 		r.paceRecovery(ctx, end)
 		return
 

@@ -245,7 +245,7 @@ func (r *Reader) readOnce(ctx context.Context) ending {
 	r.noteDrops()
 	var s *stream
 	if !r.position.none() && r.lost == nil && r.Knowledge.isHistoryGone(r.position.rv) {
-		r.loseHistory(reasonExpired, certain) // to ask for it once more would be futile
+		r.historyExpired() // to ask for it once more would be futile
 	}
 	if r.position.none() || r.lost != nil && !r.lost.ask {
 		began := time.Now()
