@@ -41,9 +41,31 @@ type storedVerification struct {
 // storedDenial are records that the next consumer refused permanently.
 type storedDenial struct {
 	Records int       `json:"records"`
-	From    string    `json:"from,omitempty"` // resourceVersions
-	To      string    `json:"to,omitempty"`
-	Time    time.Time `json:"time"` // of the first
+	From    string    `json:"from,omitempty"` // resourceVersion up to which nothing was dropped; "" is the beginning
+	To      string    `json:"to,omitempty"`   // resourceVersion of the last
+	Time    time.Time `json:"time"`           // of the first
+}
+
+// and returns what was dropped in all; either may be nil.
+func (d *storedDenial) and(other *storedDenial) *storedDenial {
+	switch {
+	case d == nil:
+		return other
+	case other == nil:
+		return d
+	}
+	all := *d
+	all.Records += other.Records
+	if other.From == "" || watchlist.VersionBefore(other.From, d.From) {
+		all.From = other.From
+	}
+	if d.To == "" || watchlist.VersionBefore(d.To, other.To) {
+		all.To = other.To
+	}
+	if other.Time.Before(d.Time) {
+		all.Time = other.Time
+	}
+	return &all
 }
 
 type storedLoss struct {

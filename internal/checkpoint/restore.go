@@ -270,8 +270,10 @@ func joined(entries []*entry, stored map[string]progressOf) (all storedProgress,
 		case p.err != nil:
 			return storedProgress{}, p.err
 		case p.ResourceVersion == "":
+			all.Denied = all.Denied.and(p.Denied)
 			continue
 		}
+		all.Denied = all.Denied.and(p.Denied)
 		if all.ResourceVersion == "" || watchlist.VersionBefore(all.ResourceVersion, p.ResourceVersion) {
 			all.ResourceVersion, all.Closed, all.At = p.ResourceVersion, p.Closed, p.At
 		}

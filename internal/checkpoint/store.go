@@ -67,19 +67,10 @@ func (s *store) drop(c *watchlist.Change) {
 		id.ResourceVersion = ""
 		s.objects[c.Key] = &id
 	}
-	d := s.progress.Denied
-	if d == nil {
-		d = &storedDenial{Time: c.ReadAt}
-		s.progress.Denied = d
-	}
-	d.Records++
 	from, to := c.Span()
-	if d.From == "" || watchlist.VersionBefore(from, d.From) {
-		d.From = strings.Clone(from)
-	}
-	if d.To == "" || watchlist.VersionBefore(d.To, to) {
-		d.To = strings.Clone(to)
-	}
+	s.progress.Denied = s.progress.Denied.and(&storedDenial{
+		Records: 1, From: strings.Clone(from), To: strings.Clone(to), Time: c.ReadAt,
+	})
 	s.changed = true
 }
 
@@ -89,7 +80,10 @@ func (s *store) reported(g *watchlist.GapInfo) {
 	if d == nil || g.Dropped == 0 {
 		return
 	}
-	if d.Records -= g.Dropped; d.Records <= 0 {
+	left := *d // which checkpoints of other scopes may share
+	if left.Records -= g.Dropped; left.Records > 0 {
+		s.progress.Denied = &left
+	} else {
 		s.progress.Denied = nil
 	}
 	s.changed = true
@@ -130,7 +124,7 @@ func (s *store) close(c *watchlist.Change) {
 	rv := c.ReachedVersion()
 	switch {
 	case rv == "": // the resource is gone, and its inventory
-		*p = storedProgress{}
+		*p = storedProgress{Denied: p.Denied}
 	case c.Rewinds || !watchlist.VersionBefore(rv, p.ResourceVersion):
 		p.ResourceVersion, p.Closed, p.At = strings.Clone(rv), true, nil
 		p.Epoch, p.Objects = "", 0

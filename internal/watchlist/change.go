@@ -48,6 +48,8 @@ type Change struct {
 	Object   redact.Object
 	Key      Key // of the object
 	ReadAt   time.Time
+	// seen is a version up to and including which everything had already been read; none in the initial state.
+	seen version
 	// Advances marks a watch event: everything before it, and it, has been emitted.
 	Advances bool
 	// Closes marks the last change of a snapshot that moves the position: like Advanced, it means that everything up to
@@ -77,13 +79,14 @@ func (c *Change) ReachedVersion() string {
 	return c.Object.ResourceVersion
 }
 
-// Span returns the lowest and the highest resourceVersion that the change's record covers.
+// Span returns the stretch of history that is missing without the change's record: after from, up to and including to.
+// An empty from is the beginning.
 func (c *Change) Span() (from, to string) {
 	to = cmp.Or(c.Object.ResourceVersion, c.ReachedVersion())
 	if c.Gap != nil {
 		return c.Gap.FromRV, to
 	}
-	return to, to
+	return c.seen.String(), to
 }
 
 // Progress is how far a reader has come, in a form that outlives the process.

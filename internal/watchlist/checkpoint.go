@@ -30,6 +30,9 @@ func (r *Reader) restore(ctx context.Context) {
 	}
 	r.position = position{rv: parseVersion(progress.ResourceVersion), closed: progress.Closed, at: progress.At}
 	r.initial = snapshotSet{epoch: progress.Epoch, begun: progress.Epoch != "", objects: progress.Objects}
+	if progress.Denied != nil {
+		r.restoreDenial(progress.Denied)
+	}
 	if r.position.none() {
 		return
 	}
@@ -37,9 +40,6 @@ func (r *Reader) restore(ctx context.Context) {
 	r.verified = verification{parseVersion(progress.VerifiedRV), progress.VerifiedAt}
 	if progress.Lost != nil {
 		r.restoreLoss(progress.Lost)
-	}
-	if progress.Denied != nil {
-		r.restoreDenial(progress.Denied)
 	}
 	r.scheduleRelistSince(r.verified.at)
 	r.scheduleRotate()

@@ -59,7 +59,7 @@ func (r *Reader) follow(ctx context.Context, s *stream) ending {
 	if !f.began.IsZero() {
 		end.lived = time.Since(f.began)
 	}
-	r.noteAlive(end)
+	f.noteAlive(end)
 	if f.live.opened || !isUnanswered(err) { // an unreachable server is not a silent one
 		f.sumQuiet()
 	}

@@ -2,7 +2,7 @@ package watchlist
 
 // Observer receives the events of a reader for metrics and status. It must not block.
 type Observer interface {
-	StreamOpened(kind string)  // snapshot, list, resume, relist, rotate
+	StreamOpened(kind string)  // snapshot, list, resume or rotate
 	StreamEnded(reason string) // see endReason
 	DuplicateDropped()
 	FrameUndecodable()

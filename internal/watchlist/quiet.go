@@ -53,11 +53,20 @@ func (f *follower) keepQuiet(ctx context.Context) error {
 	return f.readLive(ctx)
 }
 
-// noteAlive notes that a quiet stream that was cut after a while had been alive until then.
-func (r *Reader) noteAlive(end ending) {
-	if end.opened && end.frames == 0 && end.lived >= steadyLife && statusCode(end.err) == 0 && end.err != errSilent {
-		r.server.aliveUntil = time.Now()
+// noteAlive notes that a stream that was cut after a silence had been alive until then.
+func (f *follower) noteAlive(end ending) {
+	if end.opened && !f.quietFrom.IsZero() && time.Since(f.quietFrom) >= steadyLife && statusCode(end.err) == 0 && end.err != errSilent {
+		f.server.aliveUntil = time.Now()
 	}
+}
+
+// historyExpired records that the server no longer has the history.
+func (r *Reader) historyExpired() {
+	how := certain
+	if r.wasAlive() {
+		how = checked
+	}
+	r.loseHistory(reasonExpired, how)
 }
 
 // wasAlive reports whether a quiet stream without bookmarks has just been cut. It had delivered everything, so that an

@@ -66,11 +66,7 @@ func (r *Reader) react(ctx context.Context, end ending) {
 	case isExpired(err) && !end.snapshot:
 		// An API server loses its history when it restarts or a CRD is edited; nothing is wrong.
 		r.Knowledge.historyGone(r.position.rv)
-		if r.wasAlive() {
-			r.loseHistory(reasonExpired, checked)
-		} else {
-			r.loseHistory(reasonExpired, certain)
-		}
+		r.historyExpired()
 		r.paceRecovery(ctx, end)
 		return
 

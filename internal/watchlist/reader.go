@@ -243,7 +243,7 @@ func (r *Reader) readOnce(ctx context.Context) ending {
 	r.noteDrops()
 	var s *stream
 	if !r.position.none() && r.lost == nil && r.Knowledge.isHistoryGone(r.position.rv) {
-		r.loseHistory(reasonExpired, certain) // another request would be futile
+		r.historyExpired() // another request would be futile
 	}
 	if r.position.none() || r.lost != nil && !r.lost.ask {
 		began := time.Now()
@@ -357,6 +357,7 @@ func (r *Reader) emit(ctx context.Context, c Change, timeout time.Duration) erro
 func (r *Reader) offer(c Change) bool {
 	c.Scope = &r.Scope
 	c.ReadAt = r.Now()
+	c.seen = r.position.allBefore(parseVersion(c.Object.ResourceVersion))
 	return r.Emitter.Offer(c)
 }
 
