@@ -561,6 +561,9 @@ func (r *run) judge(before, listed map[schema.GroupVersionResource]harness.Listi
 			e.Rescoped = r.rescoped
 		}
 		v := Judge(e)
+		for _, story := range v.Stories(e) {
+			r.t.Logf("seed %d: %s: %s", r.seed, name, story)
+		}
 		r.result.Refused += refused[name]
 		r.t.Logf("seed %d: %-36s %6d revisions, %6d records, %5d in gaps %v, duplicates: %5d after a kill, %4d of unknown batches, %4d after a restore, %4d reordered after a kill, %4d refused for good, %4d objects",
 			r.seed, name, v.Revisions, v.Records, v.InGaps, v.Gaps, v.DuplicatesAfterKill, v.DuplicatesOfUnknown, v.AfterRestore, v.ReorderedAfterKill, refused[name], len(listed[o.resource].State))
