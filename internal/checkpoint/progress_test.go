@@ -15,7 +15,7 @@ import (
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/watchlist"
 )
 
-// stored is what a restart restores after the changes were accepted.
+// stored returns what a restart restores after the changes were accepted.
 func stored(t *testing.T, r *scope.Scope, changes ...watchlist.Change) watchlist.Progress {
 	t.Helper()
 	var progress watchlist.Progress
@@ -78,7 +78,7 @@ func TestProgressNeverMovesBack(t *testing.T) {
 	}
 }
 
-// A suspicion is kept, with what was accepted since, until a comparison has settled it.
+// A suspicion is kept, with the changes accepted since, until a comparison has settled it.
 func TestSuspectedLossIsKept(t *testing.T) {
 	r := pods()
 	since := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
@@ -115,7 +115,7 @@ func TestStoredObjectKeepsItsLogicalCluster(t *testing.T) {
 	whole := encodeObject(id)
 	for cut := range len(whole) {
 		if back, err := decodeObject(whole[:cut]); err == nil {
-			assert.Empty(t, back.Cluster, "what earlier versions wrote ends before it")
+			assert.Empty(t, back.Cluster, "entries of earlier versions end before it")
 		}
 	}
 	_, err := decodeObject(append(whole, 'x'))
