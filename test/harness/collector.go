@@ -43,13 +43,24 @@ func StartCollector(t testing.TB, config string, args ...string) *Collector {
 // StartCollectorIn starts it with more variables in its environment, NAME=value each.
 func StartCollectorIn(t testing.TB, environment []string, config string, args ...string) *Collector {
 	t.Helper()
+	return startBinary(t, collectorBinary(t), environment, config, args...)
+}
+
+// StartPeer starts the Collector with contrib's k8sobjects and k8s_events receivers instead of ours.
+func StartPeer(t testing.TB, environment []string, config string) *Collector {
+	t.Helper()
+	return startBinary(t, peerBinary(t), environment, config)
+}
+
+func startBinary(t testing.TB, binary string, environment []string, config string, args ...string) *Collector {
+	t.Helper()
 	folder := t.TempDir()
 	c := &Collector{file: filepath.Join(folder, "output.json"), ended: make(chan struct{})}
 	path := filepath.Join(folder, "config.yaml")
 	if err := os.WriteFile(path, []byte(config), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(collectorBinary(t), append([]string{"--config=" + path}, args...)...)
+	cmd := exec.Command(binary, append([]string{"--config=" + path}, args...)...)
 	cmd.Env = append(append(os.Environ(), "E2E_OUTPUT="+c.file), environment...)
 	var err error
 	if c.process, err = child.Start(cmd, &c.log); err != nil {

@@ -24,11 +24,22 @@ func binaries(t testing.TB) string {
 // collectorBinary is the path of the collector.
 func collectorBinary(t testing.TB) string {
 	t.Helper()
-	path := os.Getenv("OTELCOL_BINARY")
+	return binaryOf(t, "OTELCOL_BINARY")
+}
+
+// peerBinary is the path of the Collector with contrib's receivers.
+func peerBinary(t testing.TB) string {
+	t.Helper()
+	return binaryOf(t, "OTELCOL_PEER_BINARY")
+}
+
+func binaryOf(t testing.TB, variable string) string {
+	t.Helper()
+	path := os.Getenv(variable)
 	if path == "" {
-		t.Fatal("$OTELCOL_BINARY names no collector: " + runIt)
+		t.Fatal("$" + variable + " names no collector: " + runIt)
 	}
-	requireFile(t, "OTELCOL_BINARY", path)
+	requireFile(t, variable, path)
 	return path
 }
 
