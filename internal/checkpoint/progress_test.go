@@ -91,7 +91,7 @@ func TestSuspectedLossIsKept(t *testing.T) {
 	changes := []watchlist.Change{advanced(r, "7"), suspected, recovered(watchlist.Added, 1, "8"), recovered(watchlist.Modified, 2, "9"), recovered(watchlist.Deleted, 3, "9")}
 	progress := stored(t, r, changes...)
 	require.NotNil(t, progress.Lost)
-	assert.Equal(t, watchlist.Suspicion{Doubt: 1, Gap: watchlist.GapInfo{Reason: "server_error", FromRV: "7", From: since, Added: 2, Modified: 1, Deleted: 1}}, *progress.Lost)
+	assert.Equal(t, watchlist.Suspicion{Doubt: 1, Begun: true, Gap: watchlist.GapInfo{Reason: "server_error", FromRV: "7", From: since, Added: 2, Modified: 1, Deleted: 1}}, *progress.Lost)
 	assert.Equal(t, "7", progress.ResourceVersion)
 
 	settled := advanced(r, "12")
