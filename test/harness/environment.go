@@ -6,9 +6,9 @@ import (
 	"testing"
 )
 
-const runIt = "run `make test-e2e` in the repository's root, which builds it and says where it is"
+const runIt = "run `make test-e2e` in the repository's root, which builds it and sets the variable"
 
-// binaries is the folder of etcd and kube-apiserver.
+// binaries returns the folder of etcd and kube-apiserver.
 func binaries(t testing.TB) string {
 	t.Helper()
 	folder := os.Getenv("KUBEBUILDER_ASSETS")
@@ -21,7 +21,7 @@ func binaries(t testing.TB) string {
 	return folder
 }
 
-// collectorBinary is the path of the collector.
+// collectorBinary returns the path of the Collector.
 func collectorBinary(t testing.TB) string {
 	t.Helper()
 	return binaryOf(t, "OTELCOL_BINARY")
