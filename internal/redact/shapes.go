@@ -97,13 +97,19 @@ const (
 
 // startHashes has a bit for each beginning of three bytes, by its hash, that a word has which may be a secret or come
 // before one. Few other words have one of them.
-var startHashes = func() (t [1 << endingBits / 64]uint64) {
+var startHashes = func() (t [1 << startBits / 64]uint64) {
 	for start := range wordStarts {
-		h := endingHash(start[0], start[1], start[2])
+		h := startHash(start[0], start[1], start[2])
 		t[h/64] |= 1 << (h % 64)
 	}
 	return t
 }()
+
+const startBits = 12
+
+func startHash(a, b, c byte) uint32 {
+	return (uint32(a) | uint32(b)<<8 | uint32(c)<<16 | 0x202020) * 0x9e3779b1 >> (32 - startBits)
+}
 
 var authSchemes = []string{"bearer", "basic", "token", "digest", "negotiate", "apikey"}
 
@@ -145,7 +151,7 @@ func (t *scanner) scan(text []byte) {
 			if i+1 >= len(text) {
 				return
 			}
-			if h := endingHash(text[i-1], text[i], text[i+1]); startHashes[h/64]>>(h%64)&1 == 0 {
+			if h := startHash(text[i-1], text[i], text[i+1]); startHashes[h/64]>>(h%64)&1 == 0 {
 				continue
 			}
 		case dotPair:

@@ -289,7 +289,7 @@ func (w *walk) object(i int, in *interior, depth int) (end int, err error) {
 				r = in.search(slot, data[key+1:keyEnd-1])
 			}
 			if r == nil {
-				if r = in.others; in.harmless != nil || in.byClass != nil && keyEnd-key > 4 && w.plan.keys.mayHaveClass(data[key+1:keyEnd-1]) {
+				if r = in.others; in.harmless != nil || in.byClass != nil && w.plan.keys.mayHaveClass(data[key+1:keyEnd-1]) {
 					r = w.classRule(in, data[key+1:keyEnd-1])
 				}
 			}
@@ -544,7 +544,7 @@ func (w *walk) note(n note, m *members, from, to int) {
 
 // mayBeSensitiveName reports whether the inside of a string may be the name of a secret. It is false for most names.
 func (w *walk) mayBeSensitiveName(inside []byte) bool {
-	return len(inside) > 2 && (w.plan.keys.mayHaveClass(inside) || inside[0] == '/' || bytes.IndexByte(inside, '\\') >= 0)
+	return len(inside) > 0 && (w.plan.keys.mayHaveClass(inside) || inside[0] == '/' || bytes.IndexByte(inside, '\\') >= 0)
 }
 
 // decide is called at the end of each object, when it is known what it is.
