@@ -27,8 +27,8 @@ const (
 )
 
 // scanner finds secrets in a text by their shape, and in assignments by the key before them. One pass over the text
-// looks at pairs of bytes that may begin a secret, and only there at more. Each look is bounded, or covers bytes that
-// no other look of its kind covers, so that the time is linear in the length of the text.
+// (scan.go) finds where a secret may begin, and only there the scanner looks at more. Each look is bounded, or covers
+// bytes that no other look of its kind covers, so that the time is linear in the length of the text.
 type scanner struct {
 	text  []byte
 	found []finding
@@ -38,133 +38,7 @@ type scanner struct {
 	token span // the last run of token characters that was measured
 }
 
-// pairs says which pairs of bytes may begin a secret: those of which the first has a bit in its second byte that the
-// second has in its lowest byte. The third byte has the bits that the byte after may use as a first: words begin where
-// no letter or digit is before them.
-var pairs = func() (t [256]uint32) {
-	pair := func(bit uint32, a, b string) {
-		for i := range len(a) {
-			t[a[i]] |= bit << 8
-		}
-		for i := range len(b) {
-			t[b[i]] |= bit
-		}
-	}
-	var every []byte
-	for c := range t {
-		every = append(every, byte(c))
-		t[c] = 0xff << 16
-		if alphanumeric[c] {
-			t[c] &^= wordPair << 16
-		}
-	}
-	pair(1<<0, "=", string(every))
-	pair(1<<1, ":", "/ =\"'\\\t")
-	pair(1<<2, "-", "-")
-	pair(1<<3, "$", "a1256y")
-	pair(1<<4, "{", "S")
-	pair(1<<5, "@", "tu")
-	pair(dotPair, ".", "abcdefghijklmnopqrstuvwxyz0123456789")
-	for start := range wordStarts {
-		pair(wordPair, start[:1], start[1:2])
-	}
-	return t
-}()
-
-// nextPair returns where the next pair ends whose first byte is at text[i-1] or after it, and its bits. It is a loop of
-// its own without calls, since all strings go through it.
-func nextPair(text []byte, i int) (end int, bits uint32) {
-	first := pairs[text[i-1]] >> 8 & 0xff
-	if i > 1 {
-		first &= pairs[text[i-2]] >> 16
-	}
-	allowed := pairs[text[i-1]] >> 16
-	for ; i < len(text); i++ {
-		c := pairs[text[i]]
-		if m := first & c; m != 0 {
-			return i, m
-		}
-		first = c >> 8 & allowed
-		allowed = c >> 16
-	}
-	return i, 0
-}
-
-const (
-	dotPair  = 1 << 6
-	wordPair = 1 << 7 // only at the start of a word
-)
-
-// startHashes has a bit for each beginning of three bytes, by its hash, that a word has which may be a secret or come
-// before one. Few other words have one of them.
-var startHashes = func() (t [1 << startBits / 64]uint64) {
-	for start := range wordStarts {
-		h := startHash(start[0], start[1], start[2])
-		t[h/64] |= 1 << (h % 64)
-	}
-	return t
-}()
-
-const startBits = 12
-
-func startHash(a, b, c byte) uint32 {
-	return (uint32(a) | uint32(b)<<8 | uint32(c)<<16 | 0x202020) * 0x9e3779b1 >> (32 - startBits)
-}
-
 var authSchemes = []string{"bearer", "basic", "token", "digest", "negotiate", "apikey"}
-
-// wordStarts are the beginnings, in all the cases in which they may be written.
-var wordStarts = func() map[string]bool {
-	starts := map[string]bool{"eyJ": true}
-	for _, tokens := range vendorTokens {
-		for _, v := range tokens {
-			starts[v.prefix[:3]] = true
-		}
-	}
-	for _, hook := range secretPaths {
-		starts[hook.host[:3]] = true
-	}
-	for _, s := range authSchemes {
-		for i := range 4 { // the first two letters decide whether it is looked at
-			b := []byte(s[:3])
-			for j := range 2 {
-				if i>>j&1 != 0 {
-					b[j] &^= 0x20
-				}
-			}
-			starts[string(b)] = true
-		}
-	}
-	return starts
-}()
-
-// scan appends what must be masked in the text to found, in order.
-func (t *scanner) scan(text []byte) {
-	t.text, t.done, t.token = text, 0, span{}
-	for i := 1; i < len(text); i++ {
-		var m uint32
-		if i, m = nextPair(text, i); m == 0 {
-			return
-		}
-		switch m {
-		case wordPair:
-			if i+1 >= len(text) {
-				return
-			}
-			if h := startHash(text[i-1], text[i], text[i+1]); startHashes[h/64]>>(h%64)&1 == 0 {
-				continue
-			}
-		case dotPair:
-			if i < 7 || i > 7 && tokenOrDot[text[i-8]] || i+16 > len(text) {
-				continue // no bootstrap token
-			}
-		}
-		t.look(i - 1)
-		if t.done > i {
-			i = t.done
-		}
-	}
-}
 
 // mask adds text[from:to] to what must be masked.
 func (t *scanner) mask(from, to int, rule Rule) {

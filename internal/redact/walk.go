@@ -130,7 +130,7 @@ func (w *walk) stringValue(i int, mode textMode) (end int, err error) {
 			mode = asCommand
 		}
 	}
-	if mode == asVerbatim || end-i < shortestSecret+2 || !w.inspect(i, end, mode, content) {
+	if mode == asVerbatim || end-i < shortestSecret+2 || content == 0 && isShortAndPlain(w.data[i+1:end-1]) || !w.inspect(i, end, mode, content) {
 		if content&jsonscan.NonASCII != 0 {
 			w.repair(i, end)
 		}
