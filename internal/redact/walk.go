@@ -18,7 +18,6 @@ type walk struct {
 	facts   facts
 	scanner scanner
 	buffer  []byte // the text of the string that is being looked at
-	text    []byte // of a document in a string
 	decoded []byte // from base64
 
 	// Values that are masked or not depending on what comes after them in their object, and those that must be masked.
