@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"math/bits"
 	"slices"
+	"sync"
 	"unicode/utf16"
 	"unicode/utf8"
 )
@@ -11,8 +12,20 @@ import (
 // Unquote returns the text that the inside of a string (without its quotes, and accepted by [String]) stands for.
 // Like encoding/json it puts U+FFFD in the place of each byte that is not UTF-8 and of each lone surrogate.
 func Unquote(s []byte) string {
-	return string(AppendUnquoted(make([]byte, 0, len(s)+8), s))
+	buffer := buffers.Get().(*[]byte)
+	*buffer = AppendUnquoted((*buffer)[:0], s)
+	text := string(*buffer)
+	if cap(*buffer) <= maxBufferKept {
+		buffers.Put(buffer)
+	}
+	return text
 }
+
+// buffers are those of Unquote, so that it allocates nothing but what it returns.
+var buffers = sync.Pool{New: func() any { return new([]byte) }}
+
+// maxBufferKept is the largest buffer that waits for the next text.
+const maxBufferKept = 64 << 10
 
 // AppendUnquoted appends to dst what [Unquote] returns.
 //
