@@ -19,13 +19,13 @@ func (w *walk) inspect(i, end int, mode textMode, content jsonscan.Content) bool
 		w.buffer = jsonscan.AppendUnquoted(w.buffer[:0], text)
 		text = w.buffer
 	}
-	if len(text) == 0 {
-		return false
-	}
-	if len(text) >= minBase64 || text[0] <= ' ' || text[0] == '{' || text[0] == '[' {
-		if masked, decided := w.document(i, end, text, mode, !isVerbatim); decided {
+	if mayBeDocument(text, !isVerbatim) {
+		if masked, decided := w.document(i, end, text, mode); decided {
 			return masked
 		}
+	}
+	if isVerbatim && mode != asCommand && place(text, 0) == len(text) {
+		return false // as most
 	}
 	t := &w.scanner
 	t.mode, t.found = mode, t.found[:0]
@@ -45,6 +45,18 @@ func (w *walk) inspect(i, end int, mode textMode, content jsonscan.Content) bool
 	}
 	w.replace(i, end, appendMasked(nil, text, t.found), t.found)
 	return true
+}
+
+// mayBeDocument reports whether a text may be one of those that document looks for. It is false for most.
+func mayBeDocument(text []byte, mayHaveLines bool) bool {
+	if len(text) == 0 {
+		return false
+	}
+	switch text[0] {
+	case '{', '[', ' ', '\n', '\t', '\r', 'H', 'd':
+		return true
+	}
+	return len(text) >= minBase64 && (mayHaveLines || len(text)%4 == 0)
 }
 
 // replace puts a text in the place of the string data[i:end].
@@ -68,7 +80,7 @@ func (w *walk) isKeptText() bool {
 
 // document masks what must be masked in a string that is a document as a whole. It reports whether it has written the
 // string, and whether the string was such a document, so that the rules for texts do not apply to it.
-func (w *walk) document(i, end int, text []byte, mode textMode, mayHaveLines bool) (masked, decided bool) {
+func (w *walk) document(i, end int, text []byte, mode textMode) (masked, decided bool) {
 	switch text[0] {
 	case '{', '[', ' ', '\n', '\t', '\r':
 		start := jsonscan.Space(text, 0)
@@ -93,7 +105,7 @@ func (w *walk) document(i, end int, text []byte, mode textMode, mayHaveLines boo
 		if w.base64IsSecret(text) {
 			return w.maskDocument(i, end), true
 		}
-	} else if mayHaveLines && bytes.IndexByte(text, '\n') >= 0 && (isSecretManifest(text) || w.wrappedBase64(text)) {
+	} else if bytes.IndexByte(text, '\n') >= 0 && (isSecretManifest(text) || w.wrappedBase64(text)) {
 		return w.maskDocument(i, end), true
 	}
 	return false, false

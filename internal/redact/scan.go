@@ -6,28 +6,36 @@ import (
 )
 
 // scan appends what must be masked in the text to found, in order.
-//
-// What may begin a secret is a separator, which is whatever is no letter or digit, or the first byte of a word, which
-// is at the start of the text or after a separator. So the bytes inside words are passed, eight at a time.
 func (t *scanner) scan(text []byte) {
 	t.text, t.done, t.token = text, 0, span{}
-	if startsLikeSecret(text, 0) {
-		t.look(0)
+	for i := place(text, 0); i < len(text); i = place(text, max(i+1, t.done)) {
+		t.look(i)
 	}
-	for base := 0; base < len(text); base += 8 {
-		for m := separators(eightBytes(text, base)); m != 0; m &= m - 1 {
-			i := base + bits.TrailingZeros64(m)>>3
-			if i+1 >= len(text) {
-				return
+}
+
+// place returns the first place at text[i] or after it where a secret may begin, or the length of the text.
+//
+// What may begin one is a separator, which is whatever is no letter or digit, or the first byte of a word, which is at
+// the start of the text or after a separator. So the bytes inside words are passed, eight at a time.
+func place(text []byte, i int) int {
+	if (i == 0 || !alphanumeric[text[i-1]]) && startsLikeSecret(text, i) {
+		return i
+	}
+	for ; i < len(text); i += 8 {
+		for m := separators(eightBytes(text, i)); m != 0; m &= m - 1 {
+			at := i + bits.TrailingZeros64(m)>>3
+			if at+1 >= len(text) {
+				break
 			}
-			if pair := openings[text[i]] & followers[text[i+1]]; pair != 0 && i >= t.done && (pair != dotPair || mayBeBootstrapToken(text, i)) {
-				t.look(i)
+			if pair := openings[text[at]] & followers[text[at+1]]; pair != 0 && (pair != dotPair || mayBeBootstrapToken(text, at)) {
+				return at
 			}
-			if startsLikeSecret(text, i+1) && i+1 >= t.done {
-				t.look(i + 1)
+			if startsLikeSecret(text, at+1) {
+				return at + 1
 			}
 		}
 	}
+	return len(text)
 }
 
 // A separator is looked at if its bit in openings is one that the byte after it has in followers.
@@ -108,19 +116,51 @@ func wordStarts() []string {
 	return starts
 }
 
-// isShortAndPlain reports whether nothing can have to be masked in a text without escapes, since it is short and has
-// none of the characters that all shorter secrets need: white space for a scheme or an option, the sign of an
-// assignment, a dollar for a hash, a brace for a hash or a document.
+// isPlain reports whether nothing can have to be masked in a text without escapes, as a quick look shows. It is true for
+// most strings of an object.
+func isPlain(s []byte) bool {
+	return len(s) < shortestWord && isShortAndPlain(s) || len(s) == len("2006-01-02T15:04:05Z") && isTime(s)
+}
+
+// isShortAndPlain reports whether a text that is shorter than any secret that begins with a word has none of the
+// characters that all other secrets need: white space for a scheme or an option, the sign of an assignment, a dollar
+// for a hash, a brace for a hash or a document.
 func isShortAndPlain(s []byte) bool {
 	switch n := len(s); {
-	case n >= shortestWord:
-		return false
 	case n >= 8:
 		return signs(binary.LittleEndian.Uint64(s[:8]))|signs(binary.LittleEndian.Uint64(s[n-8:])) == 0
 	case n >= 4:
 		return signs(uint64(binary.LittleEndian.Uint32(s[:4]))|uint64(binary.LittleEndian.Uint32(s[n-4:]))<<32) == 0
 	}
 	return false
+}
+
+// isTime reports whether a text of twenty bytes, all of them ASCII, is a time as metav1.Time is written.
+func isTime(s []byte) bool {
+	return timeForms[0].fits(s[:8]) && timeForms[1].fits(s[8:16]) && timeForms[2].fits(s[12:20])
+}
+
+// timeForms are the parts of a time, in which 0 stands for any digit.
+var timeForms = [3]form{newForm("0000-00-"), newForm("00T00:00"), newForm("0:00:00Z")}
+
+// form is what eight bytes must be.
+type form struct {
+	bytes uint64
+	above uint64 // what makes a lane overflow that differs by more than it may
+}
+
+func newForm(s string) form {
+	f := form{bytes: binary.LittleEndian.Uint64([]byte(s)), above: 0x7f * lanes}
+	for i := range 8 {
+		if s[i] == '0' {
+			f.above -= 9 << (8 * i)
+		}
+	}
+	return f
+}
+
+func (f *form) fits(s []byte) bool {
+	return ((binary.LittleEndian.Uint64(s)^f.bytes)+f.above)&highBits == 0
 }
 
 // Eight bytes are looked at together, one in each lane of a word.

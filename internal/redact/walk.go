@@ -129,7 +129,7 @@ func (w *walk) stringValue(i int, mode textMode) (end int, err error) {
 			mode = asCommand
 		}
 	}
-	if mode == asVerbatim || end-i < shortestSecret+2 || content == 0 && isShortAndPlain(w.data[i+1:end-1]) || !w.inspect(i, end, mode, content) {
+	if mode == asVerbatim || end-i < shortestSecret+2 || content == 0 && isPlain(w.data[i+1:end-1]) || !w.inspect(i, end, mode, content) {
 		if content&jsonscan.NonASCII != 0 {
 			w.repair(i, end)
 		}
@@ -335,7 +335,9 @@ func (w *walk) object(i int, in *interior, depth int) (end int, err error) {
 		}
 		if !more {
 			w.edits.gap(kept, next-1, "")
-			w.decide(undecided, &m)
+			if len(w.undecided) > undecided || m.kind&isKindOfSecret != 0 {
+				w.decide(undecided, &m)
+			}
 			return next, nil
 		}
 		i = next
@@ -546,13 +548,10 @@ func (w *walk) mayBeSensitiveName(inside []byte) bool {
 	return len(inside) > 0 && (w.plan.keys.mayHaveClass(inside) || inside[0] == '/' || bytes.IndexByte(inside, '\\') >= 0)
 }
 
-// decide is called at the end of each object, when it is known what it is.
+// decide is called at the end of an object, when it is known what it is, if that matters.
 func (w *walk) decide(first int, m *members) {
 	if m.kind&isKindOfSecret != 0 {
 		w.inSecretKind--
-	}
-	if len(w.undecided) == first {
-		return
 	}
 	open := w.undecided[:first]
 	for _, u := range w.undecided[first:] {
