@@ -9,6 +9,8 @@ import (
 
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/extension/xextension/storage"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
 	"go.uber.org/zap"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -237,15 +239,28 @@ func (r *watchlistReceiver) storedFingerprintKey(ctx context.Context, host compo
 	return key, nil
 }
 
-// redactionObserver counts what is masked in the objects of one resource.
-type redactionObserver struct{ *resourceTelemetry }
-
-func (o redactionObserver) Redacted(rule redact.Rule, values int) {
-	o.addManyWith(o.K8sWatchlistRedactions, int64(values), "rule", rule.String())
+// redactionObserver counts what is masked in the objects of one resource. Something is in most objects, so that the
+// attributes of each rule are made once.
+type redactionObserver struct {
+	*resourceTelemetry
+	rules [redact.Rules][]metric.AddOption
 }
 
-func (o redactionObserver) Kept(values int) {
+func newRedactionObserver(r *resourceTelemetry) *redactionObserver {
+	o := &redactionObserver{resourceTelemetry: r}
+	for rule := range o.rules {
+		name := attribute.String("rule", redact.Rule(rule).String())
+		o.rules[rule] = []metric.AddOption{metric.WithAttributeSet(attribute.NewSet(append(r.set.ToSlice(), name)...))}
+	}
+	return o
+}
+
+func (o *redactionObserver) Redacted(rule redact.Rule, values int) {
+	o.K8sWatchlistRedactions.Add(context.Background(), int64(values), o.rules[rule]...)
+}
+
+func (o *redactionObserver) Kept(values int) {
 	o.K8sWatchlistKept.Add(context.Background(), int64(values), o.attributes)
 }
 
-func (o redactionObserver) Failed() { o.add(o.K8sWatchlistRedactionFailures) }
+func (o *redactionObserver) Failed() { o.add(o.K8sWatchlistRedactionFailures) }

@@ -63,7 +63,7 @@ func (r *watchlistReceiver) newReader(t catalog.Target) catalog.Reader {
 		Scope:          t.Scope,
 		API:            t.API,
 		Knowledge:      t.Knowledge,
-		Plan:           r.redaction.Plan(t.Scope.Group, t.Scope.Resource, redactionObserver{telemetry}),
+		Plan:           r.redaction.Plan(t.Scope.Group, t.Scope.Resource, newRedactionObserver(telemetry)),
 		Opener:         r.client,
 		Emitter:        r.delivery,
 		Served:         t.Served,

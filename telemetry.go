@@ -82,11 +82,7 @@ func (r *resourceTelemetry) add(counter metric.Int64Counter) {
 }
 
 func (r *resourceTelemetry) addWith(counter metric.Int64Counter, key, value string) {
-	r.addManyWith(counter, 1, key, value)
-}
-
-func (r *resourceTelemetry) addManyWith(counter metric.Int64Counter, n int64, key, value string) {
-	counter.Add(context.Background(), n, r.attributes, metric.WithAttributes(attribute.String(key, value)))
+	counter.Add(context.Background(), 1, r.attributes, metric.WithAttributes(attribute.String(key, value)))
 }
 
 // readerObserver reports a reader's events to the telemetry of its resource and to the receiver's health.

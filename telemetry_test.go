@@ -15,6 +15,7 @@ import (
 
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/metadata"
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/metadatatest"
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/redact"
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/scope"
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/watchlist"
 )
@@ -40,6 +41,12 @@ func TestMetricsOfTwoReceiversAreSeparate(t *testing.T) {
 			made.dropped([]watchlist.Change{{Scope: &pods}}, assert.AnError)
 			everyCount(readerObserver{resourceTelemetry: made.of(pods.GroupResource)})
 		}
+		observer := newRedactionObserver(made.of(pods.GroupResource))
+		observer.Redacted(redact.RuleEnvironment, n)
+		observer.Kept(n)
+		for range n {
+			observer.Failed()
+		}
 	}
 
 	points := func(ofA, ofB int64, attributes ...attribute.KeyValue) []metricdata.DataPoint[int64] {
@@ -63,7 +70,11 @@ func TestMetricsOfTwoReceiversAreSeparate(t *testing.T) {
 	metadatatest.AssertEqualK8sWatchlistStreamsEnded(t, provider, points(100, 7, with("reason")...), when)
 	metadatatest.AssertEqualK8sWatchlistStreamsOpened(t, provider, points(100, 7, with("kind")...), when)
 
-	// Every metric, even one that is added later, has the attribute.
+	metadatatest.AssertEqualK8sWatchlistRedactions(t, provider, points(100, 7, group, resource, attribute.String("rule", "environment")), when)
+	metadatatest.AssertEqualK8sWatchlistKept(t, provider, points(100, 7, group, resource), when)
+	metadatatest.AssertEqualK8sWatchlistRedactionFailures(t, provider, points(100, 7, group, resource), when)
+
+	// Every metric, also one that is added later, has the attribute.
 	for name, sum := range sums(t, provider) {
 		for _, id := range []string{"k8s_watchlist/a", "k8s_watchlist/b"} {
 			assert.Contains(t, sum, id, name)
@@ -111,4 +122,14 @@ func sums(t *testing.T, provider *componenttest.Telemetry) map[string]map[string
 	}
 	require.NotEmpty(t, found)
 	return found
+}
+
+// Something is masked in most objects, so that counting it allocates nothing.
+func TestCountingRedactionsAllocatesNothing(t *testing.T) {
+	builder, err := metadata.NewTelemetryBuilder(componenttest.NewNopTelemetrySettings())
+	require.NoError(t, err)
+	telemetry, err := newTelemetry(builder, component.MustNewID("k8s_watchlist"))
+	require.NoError(t, err)
+	observer := newRedactionObserver(telemetry.of(schema.GroupResource{Resource: "pods"}))
+	assert.Zero(t, testing.AllocsPerRun(100, func() { observer.Redacted(redact.RuleEnvironment, 6) }))
 }

@@ -24,7 +24,12 @@ func Key(s []byte, i int) (end int, c Content, value int, err error) {
 	if EndsKey(s, end) {
 		return end + 1, 0, end + 2, nil
 	}
-	if end, c, err = StringFrom(s, end); err != nil {
+	return keyFrom(s, end)
+}
+
+// keyFrom is Key for a key that is plain from its start to before s[i].
+func keyFrom(s []byte, i int) (end int, c Content, value int, err error) {
+	if end, c, err = StringFrom(s, i); err != nil {
 		return end, c, end, err
 	}
 	i = Space(s, end)

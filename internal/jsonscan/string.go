@@ -47,11 +47,15 @@ func StringFrom(s []byte, i int) (end int, c Content, err error) {
 		if i+8 > len(s) {
 			return stringTail(s, i, c)
 		}
-		if s[i] == '"' {
+		switch b := s[i]; {
+		case b == '"':
 			return i + 1, c, nil
-		}
-		if i, c, err = unusual(s, i, c); err != nil {
-			return i, c, err
+		case b == '\\' && standsFor[s[i+1]] != 0:
+			i, c = i+2, c|Escaped
+		default:
+			if i, c, err = unusual(s, i, c); err != nil {
+				return i, c, err
+			}
 		}
 		i = Plain(s, i)
 	}
@@ -108,10 +112,10 @@ func escape(s []byte, i int) (int, error) {
 	if i+1 >= len(s) {
 		return i, fail(len(s), len(s), ErrEscape)
 	}
-	switch s[i+1] {
-	case '"', '\\', '/', 'b', 'f', 'n', 'r', 't':
+	switch b := s[i+1]; {
+	case standsFor[b] != 0:
 		return i + 2, nil
-	case 'u':
+	case b == 'u':
 		for j := i + 2; j < i+6; j++ {
 			if j >= len(s) || hexValue(s[j]) < 0 {
 				return j, fail(len(s), j, ErrEscape)
@@ -122,6 +126,9 @@ func escape(s []byte, i int) (int, error) {
 		return i, fail(len(s), i+1, ErrEscape)
 	}
 }
+
+// standsFor has the characters that the escapes of two bytes stand for.
+var standsFor = [256]byte{'"': '"', '\\': '\\', '/': '/', 'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t'}
 
 func hexValue(b byte) rune {
 	switch {

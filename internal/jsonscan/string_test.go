@@ -60,7 +60,11 @@ func TestStringReportsItsContent(t *testing.T) {
 
 func TestUnquoteAgreesWithEncodingJSON(t *testing.T) {
 	for _, inside := range insides {
-		assertUnquote(t, inside)
+		for _, before := range []string{"", "1234567", "a longer text", `\"a\":\"b\",`, `{\n\t\"key\\\":\/`} {
+			for _, after := range []string{"", "x", `\n`, `\"and more of it\"`} {
+				assertUnquote(t, before+inside+after)
+			}
+		}
 	}
 }
 

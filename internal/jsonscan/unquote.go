@@ -3,6 +3,8 @@ package jsonscan
 import (
 	"encoding/binary"
 	"math/bits"
+	"slices"
+	"sync"
 	"unicode/utf16"
 	"unicode/utf8"
 )
@@ -10,12 +12,51 @@ import (
 // Unquote returns the text of a string whose inside, without the quotes, is s. [String] must have accepted it. Like
 // encoding/json it replaces each byte that is not UTF-8, and each lone surrogate, with U+FFFD.
 func Unquote(s []byte) string {
-	return string(AppendUnquoted(make([]byte, 0, len(s)), s))
+	buffer := buffers.Get().(*[]byte)
+	*buffer = AppendUnquoted((*buffer)[:0], s)
+	text := string(*buffer)
+	if cap(*buffer) <= maxBufferKept {
+		buffers.Put(buffer)
+	}
+	return text
 }
 
-// AppendUnquoted appends the result of [Unquote] to dst.
+// buffers are those of Unquote, so that it allocates nothing but what it returns.
+var buffers = sync.Pool{New: func() any { return new([]byte) }}
+
+// maxBufferKept is the largest buffer that waits for the next text.
+const maxBufferKept = 64 << 10
+
+// AppendUnquoted appends to dst what [Unquote] returns.
+//
+// A document in a string has an escaped quote every few bytes. So eight bytes are copied at a time, whatever follows
+// the first of them that stands for itself, and the next eight are written over what should not have been.
 func AppendUnquoted(dst, s []byte) []byte {
-	plain := 0 // start of the text without escapes
+	dst = slices.Grow(dst, len(s)+8)
+	free := dst[len(dst):cap(dst)]
+	i, n := 0, 0 // free[:n] is s[:i]
+	for i+8 <= len(s) {
+		w := binary.LittleEndian.Uint64(s[i:])
+		binary.LittleEndian.PutUint64(free[n:], w)
+		m := special(w)
+		if m == 0 {
+			i, n = i+8, n+8
+			continue
+		}
+		plain := bits.TrailingZeros64(m) >> 3
+		i, n = i+plain, n+plain
+		if s[i] != '\\' || standsFor[s[i+1]] == 0 {
+			break
+		}
+		free[n] = standsFor[s[i+1]]
+		i, n = i+2, n+1
+	}
+	return appendUnquoted(dst[:len(dst)+n], s[i:])
+}
+
+// appendUnquoted is AppendUnquoted for what has other characters than ASCII or ends soon.
+func appendUnquoted(dst, s []byte) []byte {
+	plain := 0 // start of what stands for itself
 	for i := 0; i < len(s); {
 		if i+8 <= len(s) {
 			m := special(binary.LittleEndian.Uint64(s[i : i+8]))
@@ -102,22 +143,10 @@ func runeLen(s []byte, i int) int {
 
 // unescape returns the character that the escape at s[i] represents, and the length of the escape.
 func unescape(s []byte, i int) (rune, int) {
-	switch s[i+1] {
-	case 'b':
-		return '\b', 2
-	case 'f':
-		return '\f', 2
-	case 'n':
-		return '\n', 2
-	case 'r':
-		return '\r', 2
-	case 't':
-		return '\t', 2
-	case 'u':
-		return unescapeUnicode(s, i)
-	default: // the quote, the backslash and the slash represent themselves
-		return rune(s[i+1]), 2
+	if r := standsFor[s[i+1]]; r != 0 {
+		return rune(r), 2
 	}
+	return unescapeUnicode(s, i)
 }
 
 // unescapeUnicode reads one \uXXXX, or two of them that are a surrogate pair.

@@ -35,7 +35,7 @@ func Skip(s []byte, i, depth int) (end int, err error) {
 			open <<= 1
 			if c == '{' {
 				open |= 1
-				if i, err = skipKey(s, i); err != nil {
+				if i, err = skipKey(s, i, depth+n < MaxDepth); err != nil {
 					return i, err
 				}
 			}
@@ -69,22 +69,29 @@ func Skip(s []byte, i, depth int) (end int, err error) {
 			open >>= 1
 		}
 		if open&1 == 1 {
-			if i, err = skipKey(s, Space(s, i)); err != nil {
+			if i, err = skipKey(s, Space(s, i), depth+n < MaxDepth); err != nil {
 				return i, err
 			}
 		}
 	}
 }
 
-// skipKey skips the key of a member that starts at s[i], and its colon.
-func skipKey(s []byte, i int) (end int, err error) {
-	if i < len(s) && s[i] == '"' {
-		if end = Plain(s, i+1); EndsKey(s, end) {
-			return end + 2, nil
+// skipKey passes the key of a member that starts at s[i], and its colon. With it, it passes members that are an object
+// without members, if one may be nested here: most of managedFields is made of those.
+func skipKey(s []byte, i int, mayNest bool) (end int, err error) {
+	for i < len(s) && s[i] == '"' {
+		end = Plain(s, i+1)
+		if !EndsKey(s, end) {
+			_, _, end, err = keyFrom(s, end)
+			return end, err
 		}
+		end += 2
+		if !mayNest || end+4 > len(s) || string(s[end:end+4]) != `{},"` {
+			return end, nil
+		}
+		i = end + 3
 	}
-	_, _, end, err = Key(s, i)
-	return end, err
+	return i, Unexpected(s, i)
 }
 
 // Valid reports whether s is one JSON value and nothing else.

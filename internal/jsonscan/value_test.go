@@ -22,6 +22,7 @@ var texts = []string{
 	`"abc"`, `"`, `"a`, `"\"`, `"\\"`, `"\n"`, `"\x"`, `"\u12"`, `"\u123g"`, `"\uD83D\uDE00"`, `"\ud800"`, `"\udc00\ud800"`, `"\u00e9é\u0000"`, `"\/"`, `"\b\f\n\r\t\"\\\/"`,
 	"\"\x00\"", "\"\x1f\"", "\"\x7f\"", "\"a\nb\"", "\"\xff\"", "\"\xc3\x28\"", "\"\xed\xa0\x80\"", "\"\xf0\x9f\x98\x80\"", "\"0123456789\xff0123456789\n\"",
 	"\"01234567\"", "\"0123456\\\"\"", "\"日本語日本語日本語\"", "\"日本語日本語日本語\n\"", "\"日本語日本語日本語\\u\"", "\ufeff{}", "{}\x00", "\"\\\x00\"",
+	`{"f:a":{},"f:b":{},"f:c":{"f:d":{},".":{}}}`, `{"f:a":{},"f:b":{} ,"f:c":{}}`, `{"f:a":{},"f:b":{},}`, `{"f:a":{},"f:b"}`, `{"k:{\"a\":\"b\"}":{},"f:b":{}}`,
 	`{"a":"b","a":"c"}`, `{"":""}`, `{"\u0061":1}`,
 	strings.Repeat("[", 63) + strings.Repeat("]", 63), strings.Repeat("[", 64) + strings.Repeat("]", 64), strings.Repeat("[", 65) + strings.Repeat("]", 65),
 	strings.Repeat(`{"a":[`, 100) + `1` + strings.Repeat(`]}`, 100), strings.Repeat(`{"a":[`, 100) + `1` + strings.Repeat(`}]`, 100), strings.Repeat(`[{"a":`, 70) + `1` + strings.Repeat(`},2]`, 70),
@@ -57,6 +58,7 @@ func TestSkipNestsAsDeepAsEncodingJSON(t *testing.T) {
 		for _, text := range []string{
 			strings.Repeat("[", depth) + strings.Repeat("]", depth),
 			strings.Repeat(`{"a":`, depth) + "1" + strings.Repeat("}", depth),
+			strings.Repeat(`{"a":`, depth-1) + `{},"b":{}` + strings.Repeat("}", depth-1),
 		} {
 			_, err := Skip([]byte(text), 0, 0)
 			if json.Valid([]byte(text)) {

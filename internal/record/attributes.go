@@ -58,8 +58,9 @@ const (
 	keyRedactionKey    = "k8s.redaction.key" // of the resource
 )
 
-// attributesAtMost is the maximum number of attributes of an object's record, without the rare logical cluster.
-const attributesAtMost = 21
+// attributesAtMost is how many attributes the record of an object can have, but for the logical cluster and a failed
+// redaction, which few have.
+const attributesAtMost = 20
 
 func putChange(m pcommon.Map, c *watchlist.Change) {
 	m.PutStr(keyChangeType, typeName(c.Type))

@@ -173,7 +173,7 @@ func (w *walk) release() {
 		w.edits = nil
 	}
 	w.edits.undo(0)
-	for _, b := range []*[]byte{&w.buffer, &w.text, &w.decoded} {
+	for _, b := range []*[]byte{&w.buffer, &w.decoded} {
 		if cap(*b) > maxBufferKept {
 			*b = nil
 		}

@@ -2,6 +2,7 @@ package redact
 
 import (
 	"bytes"
+	"errors"
 	"unicode/utf8"
 
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/jsonscan"
@@ -18,13 +19,13 @@ func (w *walk) inspect(i, end int, mode textMode, content jsonscan.Content) bool
 		w.buffer = jsonscan.AppendUnquoted(w.buffer[:0], text)
 		text = w.buffer
 	}
-	if len(text) == 0 {
-		return false
-	}
-	if len(text) >= minBase64 || text[0] <= ' ' || text[0] == '{' || text[0] == '[' {
+	if mayBeDocument(text, !isVerbatim) {
 		if masked, decided := w.document(i, end, text, mode); decided {
 			return masked
 		}
+	}
+	if isVerbatim && mode != asCommand && place(text, 0) == len(text) {
+		return false // as most
 	}
 	t := &w.scanner
 	t.mode, t.found = mode, t.found[:0]
@@ -46,7 +47,19 @@ func (w *walk) inspect(i, end int, mode textMode, content jsonscan.Content) bool
 	return true
 }
 
-// replace replaces the string data[i:end] with a text.
+// mayBeDocument reports whether a text may be one of those that document looks for. It is false for most.
+func mayBeDocument(text []byte, mayHaveLines bool) bool {
+	if len(text) == 0 {
+		return false
+	}
+	switch text[0] {
+	case '{', '[', ' ', '\n', '\t', '\r', 'H', 'd':
+		return true
+	}
+	return len(text) >= minBase64 && (mayHaveLines || len(text)%4 == 0)
+}
+
+// replace puts a text in the place of the string data[i:end].
 func (w *walk) replace(i, end int, text []byte, found []finding) {
 	w.mask(i+1, end-1, string(jsonscan.AppendQuoted(nil, text)), found[0].rule)
 	for _, f := range found[1:] {
@@ -68,16 +81,17 @@ func (w *walk) isKeptText() bool {
 // document masks the secrets in a string that is, as a whole, a document. It reports whether it has written the string,
 // and whether the string was such a document, to which the rules for texts do not apply.
 func (w *walk) document(i, end int, text []byte, mode textMode) (masked, decided bool) {
-	whole := func() (bool, bool) { return w.mask(i+1, end-1, Masked, RuleDocument), true }
 	switch text[0] {
 	case '{', '[', ' ', '\n', '\t', '\r':
 		start := jsonscan.Space(text, 0)
-		if start < len(text) && (text[start] == '{' || text[start] == '[') && len(text) >= start+shortestSecret && jsonscan.Valid(text) {
-			return w.jsonDocument(i, end, text, start), true
+		if start < len(text) && (text[start] == '{' || text[start] == '[') && len(text) >= start+shortestSecret {
+			if masked, decided = w.jsonDocument(i, end, text, start); decided {
+				return masked, true
+			}
 		}
 	case 'H':
 		if isGzip(text) {
-			return whole()
+			return w.maskDocument(i, end), true
 		}
 	case 'd':
 		if at := dataURL(text); at > 0 && (mode == asSource || w.dataIsSecret(text, at)) {
@@ -89,28 +103,45 @@ func (w *walk) document(i, end int, text []byte, mode textMode) (masked, decided
 	}
 	if isBase64Text(text) {
 		if w.base64IsSecret(text) {
-			return whole()
+			return w.maskDocument(i, end), true
 		}
 	} else if bytes.IndexByte(text, '\n') >= 0 && (isSecretManifest(text) || w.wrappedBase64(text)) {
-		return whole()
+		return w.maskDocument(i, end), true
 	}
 	return false, false
 }
 
-// jsonDocument walks a string that is JSON like an object, and reports whether anything was masked.
-func (w *walk) jsonDocument(i, end int, text []byte, start int) bool {
+// maskDocument masks all of the string data[i:end].
+func (w *walk) maskDocument(i, end int) bool { return w.mask(i+1, end-1, Masked, RuleDocument) }
+
+// jsonDocument walks a string that is JSON as an object is walked. It reports whether it has written the string, and
+// whether the string was JSON.
+func (w *walk) jsonDocument(i, end int, text []byte, start int) (masked, decided bool) {
 	if w.nested >= maxNested {
-		return w.mask(i+1, end-1, Masked, RuleDocument)
+		if !jsonscan.Valid(text) {
+			return false, false
+		}
+		return w.maskDocument(i, end), true
+	}
+	reported := 0
+	if w.report != nil {
+		reported = len(*w.report)
 	}
 	inner := w.child(text)
-	out, masked, err := inner.walkDocument(start)
 	defer inner.release()
+	out, masked, err := inner.walkDocument(start)
 	if err != nil {
-		return w.mask(i+1, end-1, Masked, RuleDocument)
+		if w.report != nil {
+			*w.report = (*w.report)[:reported]
+		}
+		if malformed := new(jsonscan.Error); errors.As(err, &malformed) {
+			return false, false
+		}
+		return w.maskDocument(i, end), true
 	}
 	w.kept += inner.kept
 	if !masked {
-		return false
+		return false, true
 	}
 	w.edits = append(w.edits, edit{
 		from: i + 1, to: end - 1, text: string(jsonscan.AppendQuoted(nil, []byte(out))), masks: true, rule: noRule,
@@ -119,28 +150,30 @@ func (w *walk) jsonDocument(i, end int, text []byte, start int) bool {
 	for rule, n := range inner.counts {
 		w.counts[rule] += n
 	}
-	return true
+	return true, true
 }
 
-// walkDocument walks the JSON value at data[start], and returns it redacted and whether anything was masked.
+// walkDocument walks the JSON value at data[start], which must be all of the data, and returns what may be seen of it
+// and whether anything was masked.
 func (w *walk) walkDocument(start int) (out string, masked bool, err error) {
 	end, _, err := w.part(start, w.plan.rules.keep, 0)
-	if err == nil {
-		err = w.redo()
+	if err != nil {
+		return "", false, err
 	}
-	if err != nil || w.masked == 0 {
+	if rest := jsonscan.Space(w.data, end); rest < len(w.data) {
+		return "", false, jsonscan.Unexpected(w.data, rest)
+	}
+	if err = w.redo(); err != nil || w.masked == 0 {
 		return "", false, err
 	}
 	w.count()
 	return w.edits.apply(w.data, start, end), true, nil
 }
 
-// child returns a walk over a document in a string. The text is copied, because its buffer is reused.
+// child returns a walk over a document in a string, which must not change as long as it is walked over.
 func (w *walk) child(text []byte) *walk {
 	c := walks.Get().(*walk)
-	c.plan, c.nested = w.plan, w.nested+1
-	c.text = append(c.text[:0], text...)
-	c.data = c.text
+	c.plan, c.nested, c.data = w.plan, w.nested+1, text
 	c.scanner.keys = w.plan.keys
 	c.namesKeys = w.namesKeys
 	c.tracking, c.keep, c.report = w.tracking, w.keep, w.report

@@ -83,11 +83,8 @@ const maxKey = 128
 
 // keyTable classifies keys. Use newKeyTable.
 type keyTable struct {
-	// One bit, by hash, for each four-letter ending of keys that have a class, and one for each three-letter ending of
-	// those whose last word is no longer. Nearly all keys without a class have neither.
-	endings, short [1 << endingBits / 64]uint64
-	any            bool // every ending may have a class
-	extra          []keyPattern
+	endings keyEndings
+	extra   []keyPattern
 }
 
 // keyPattern is an entry of mask_keys: the last words of a key, or a pattern for all of it.
@@ -115,88 +112,34 @@ var structuralWords = map[string]class{
 
 // newKeyTable returns the policy's table with additional sensitive keys.
 func newKeyTable(maskKeys []string) *keyTable {
-	t := &keyTable{}
-	add := func(word string) {
-		n := len(word)
-		if n == 3 {
-			h := endingHash(word[0], word[1], word[2])
-			t.short[h/64] |= 1 << (h % 64)
-			return
-		}
-		h := longEndingHash(word[n-4], word[n-3], word[n-2], word[n-1])
-		t.endings[h/64] |= 1 << (h % 64)
-	}
-	for w := range sensitiveWords {
-		add(w)
-	}
-	for _, w := range sensitiveEndings {
-		add(w)
-	}
-	for w := range structuralWords {
-		if w != "metadata" && w != "pod" && w != "from" {
-			add(w)
-		}
-	}
-	add("proxymetadata")
-	add("original-pod")
-	add("envVar")
-	add("envVars")
-	add("headers")
-	add("headermodifier")
-	add("valuefrom")
+	t := &keyTable{endings: standardEndings}
 	for _, entry := range maskKeys {
 		lower := strings.ToLower(entry)
 		if strings.Contains(lower, "*") {
 			t.extra = append(t.extra, keyPattern{glob: lower})
-			if ending := lower[strings.LastIndexByte(lower, '*')+1:]; len(ending) >= 3 {
-				add(ending)
-			} else {
-				t.any = true
-			}
+			t.endings.addExtra(lower[strings.LastIndexByte(lower, '*')+1:])
 			continue
 		}
 		glued := string(appendGlued(nil, []byte(lower)))
 		t.extra = append(t.extra, keyPattern{words: glued})
-		if len(glued) >= 3 {
-			add(glued)
-		} else {
-			t.any = true
-		}
+		t.endings.addExtra(glued)
 	}
 	return t
 }
 
-const endingBits = 12
-
-func endingHash(a, b, c byte) uint32 {
-	return (uint32(a) | uint32(b)<<8 | uint32(c)<<16 | 0x202020) * 0x9e3779b1 >> (32 - endingBits)
-}
-
-func longEndingHash(a, b, c, d byte) uint32 {
-	return (uint32(a) | uint32(b)<<8 | uint32(c)<<16 | uint32(d)<<24 | 0x20202020) * 0x9e3779b1 >> (32 - endingBits)
-}
-
-// mayHaveClass reports whether a key of three bytes or more may have a class. It is false for most keys.
-func (t *keyTable) mayHaveClass(key []byte) bool {
-	n := len(key)
-	h := endingHash(key[n-3], key[n-2], key[n-1])
-	if t.short[h/64]>>(h%64)&1 != 0 || !isLetter(key[n-1]) || t.any {
-		return true
-	}
-	if n == 3 {
-		return false
-	}
-	h = longEndingHash(key[n-4], key[n-3], key[n-2], key[n-1])
-	return t.endings[h/64]>>(h%64)&1 != 0
-}
-
-func (t *keyTable) mayBeClassified(key []byte) bool { return len(key) >= 3 && t.mayHaveClass(key) }
+// mayHaveClass reports whether a key may have a class. It is false for most keys.
+func (t *keyTable) mayHaveClass(key []byte) bool { return t.endings.mayEnd(key) }
 
 // classify returns the class of a key.
 func (t *keyTable) classify(key []byte) class {
-	if !t.mayBeClassified(key) {
+	if !t.mayHaveClass(key) {
 		return plainKey
 	}
+	return t.classifyWords(key)
+}
+
+// classifyWords is classify for a key whatever its ending is.
+func (t *keyTable) classifyWords(key []byte) class {
 	var buf [maxKey]byte
 	last, start := lastWord(key, len(key), &buf)
 	switch c := structuralWords[string(last)]; c {
@@ -244,7 +187,7 @@ func (t *keyTable) classify(key []byte) class {
 
 // isSensitive reports whether the value under this key is a secret.
 func (t *keyTable) isSensitive(key []byte) bool {
-	if !t.mayBeClassified(key) {
+	if !t.mayHaveClass(key) {
 		return false
 	}
 	var buf [maxKey]byte

@@ -72,7 +72,7 @@ func NewPolicy(o Options) *Policy {
 	if len(o.MaskKeys) > 0 {
 		keys = newKeyTable(o.MaskKeys)
 	}
-	return &Policy{options: o, keys: keys, key: newFingerprintKey(key), rules: newRuleSet(&o)}
+	return &Policy{options: o, keys: keys, key: newFingerprintKey(key), rules: newRuleSet(&o, keys)}
 }
 
 var defaultPolicy = NewPolicy(Options{})

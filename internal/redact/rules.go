@@ -48,7 +48,7 @@ type interior struct {
 	elements *rule // for the elements of an array
 	others   *rule // for unnamed members of an object without a class that has a rule
 	byClass  *[classes]*rule
-	slots    [64]uint8
+	slots    [256]uint8
 	members  []member
 
 	arguments bool  // the array is a command line
@@ -64,7 +64,7 @@ type member struct {
 
 // named sets the member rules of an interior. Later ones replace earlier ones with the same key.
 func (in *interior) named(members ...member) *interior {
-	in.members, in.slots = nil, [64]uint8{}
+	in.members, in.slots = nil, [256]uint8{}
 	position := map[string]int{}
 	for _, m := range members {
 		if at, ok := position[m.key]; ok {
@@ -85,10 +85,10 @@ func (in *interior) with(members ...member) *interior {
 	return derived.named(append(append([]member(nil), in.members...), members...)...)
 }
 
-// slotOf distributes keys over the slots so that most keys without a rule find an empty one. For an empty key, the
-// bytes around it decide.
+// slotOf spreads the keys data[from:to] over the slots. The factors are those by which most keys of a pod that no rule
+// names meet an empty one. An empty key goes by the bytes around it.
 func slotOf(data []byte, from, to int) uint8 {
-	return (data[from] + data[to-1]<<2 + uint8(to-from)*5) & 63
+	return data[from]*28 + data[to-1]*53 + uint8(to-from)*7
 }
 
 // search returns the rule that names this key, or nil.
@@ -133,9 +133,9 @@ type ruleSet struct {
 	programs        [families]*rule
 }
 
-// newRuleSet creates the rules. Many interiors are copies of the general one with other members, so its rules are
-// allocated first and filled in when it is complete.
-func newRuleSet(o *Options) *ruleSet {
+// newRuleSet makes the rules. Many interiors are copies of the general one with other members, so that its rules are
+// allocated first, and filled when it is complete.
+func newRuleSet(o *Options, keys *keyTable) *ruleSet {
 	s := &ruleSet{in: &interior{}}
 	s.keep = &rule{in: s.in}
 	s.in.elements, s.in.others = s.keep, s.keep
@@ -200,6 +200,10 @@ func newRuleSet(o *Options) *ruleSet {
 	s.annotations(annotations)
 	for f := range s.programs {
 		s.programs[f] = &rule{note: argumentsOfObject, mode: asCommand, in: command.in, family: family(f)}
+	}
+	seen := map[*interior]bool{}
+	for _, r := range []*rule{s.keep, s.secretItems, s.configMapItems, s.pairValues} { // from which all others can be reached
+		r.know(keys, seen)
 	}
 	return s
 }

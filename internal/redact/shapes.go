@@ -27,8 +27,8 @@ const (
 )
 
 // scanner finds secrets in a text by their shape, and in assignments by the key before them. One pass over the text
-// checks for pairs of bytes that may begin a secret, and examines more only there. Each check is bounded, or covers
-// bytes that no other check of its kind covers, so that the time is linear in the length of the text.
+// (scan.go) finds where a secret may begin, and only there the scanner looks at more. Each look is bounded, or covers
+// bytes that no other look of its kind covers, so that the time is linear in the length of the text.
 type scanner struct {
 	text  []byte
 	found []finding
@@ -38,129 +38,9 @@ type scanner struct {
 	token span // the last run of token characters that was measured
 }
 
-// pairs defines which pairs of bytes may begin a secret: those where the second byte of the first entry and the lowest
-// byte of the second entry have a bit in common. The third byte of an entry holds the bits that the following byte may
-// use as the first of a pair: words begin only where no letter or digit precedes them.
-var pairs = func() (t [256]uint32) {
-	pair := func(bit uint32, a, b string) {
-		for i := range len(a) {
-			t[a[i]] |= bit << 8
-		}
-		for i := range len(b) {
-			t[b[i]] |= bit
-		}
-	}
-	var every []byte
-	for c := range t {
-		every = append(every, byte(c))
-		t[c] = 0xff << 16
-		if alphanumeric[c] {
-			t[c] &^= wordPair << 16
-		}
-	}
-	pair(1<<0, "=", string(every))
-	pair(1<<1, ":", "/ =\"'\\\t")
-	pair(1<<2, "-", "-")
-	pair(1<<3, "$", "a1256y")
-	pair(1<<4, "{", "S")
-	pair(1<<5, "@", "tu")
-	pair(dotPair, ".", "abcdefghijklmnopqrstuvwxyz0123456789")
-	for start := range wordStarts {
-		pair(wordPair, start[:1], start[1:2])
-	}
-	return t
-}()
-
-// nextPair returns the end and the bits of the next pair whose first byte is at text[i-1] or later. It is a separate
-// loop without calls, because all strings go through it.
-func nextPair(text []byte, i int) (end int, bits uint32) {
-	first := pairs[text[i-1]] >> 8 & 0xff
-	if i > 1 {
-		first &= pairs[text[i-2]] >> 16
-	}
-	allowed := pairs[text[i-1]] >> 16
-	for ; i < len(text); i++ {
-		c := pairs[text[i]]
-		if m := first & c; m != 0 {
-			return i, m
-		}
-		first = c >> 8 & allowed
-		allowed = c >> 16
-	}
-	return i, 0
-}
-
-const (
-	dotPair  = 1 << 6
-	wordPair = 1 << 7 // only at the start of a word
-)
-
-// startHashes has one bit, by hash, for each three-byte beginning of a word that may be a secret or precede one. Few
-// other words match.
-var startHashes = func() (t [1 << endingBits / 64]uint64) {
-	for start := range wordStarts {
-		h := endingHash(start[0], start[1], start[2])
-		t[h/64] |= 1 << (h % 64)
-	}
-	return t
-}()
-
 var authSchemes = []string{"bearer", "basic", "token", "digest", "negotiate", "apikey"}
 
-// wordStarts holds these beginnings in all combinations of upper and lower case.
-var wordStarts = func() map[string]bool {
-	starts := map[string]bool{"eyJ": true}
-	for _, tokens := range vendorTokens {
-		for _, v := range tokens {
-			starts[v.prefix[:3]] = true
-		}
-	}
-	for _, hook := range secretPaths {
-		starts[hook.host[:3]] = true
-	}
-	for _, s := range authSchemes {
-		for i := range 4 { // the first two letters decide whether it is checked
-			b := []byte(s[:3])
-			for j := range 2 {
-				if i>>j&1 != 0 {
-					b[j] &^= 0x20
-				}
-			}
-			starts[string(b)] = true
-		}
-	}
-	return starts
-}()
-
-// scan appends the secrets in the text to found, in order.
-func (t *scanner) scan(text []byte) {
-	t.text, t.done, t.token = text, 0, span{}
-	for i := 1; i < len(text); i++ {
-		var m uint32
-		if i, m = nextPair(text, i); m == 0 {
-			return
-		}
-		switch m {
-		case wordPair:
-			if i+1 >= len(text) {
-				return
-			}
-			if h := endingHash(text[i-1], text[i], text[i+1]); startHashes[h/64]>>(h%64)&1 == 0 {
-				continue
-			}
-		case dotPair:
-			if i < 7 || i > 7 && tokenOrDot[text[i-8]] || i+16 > len(text) {
-				continue // not a bootstrap token
-			}
-		}
-		t.look(i - 1)
-		if t.done > i {
-			i = t.done
-		}
-	}
-}
-
-// mask adds text[from:to] to the findings.
+// mask adds text[from:to] to what must be masked.
 func (t *scanner) mask(from, to int, rule Rule) {
 	if to <= from || string(t.text[from:to]) == Masked {
 		return

@@ -17,8 +17,7 @@ type walk struct {
 	edits   edits
 	facts   facts
 	scanner scanner
-	buffer  []byte // the text of the current string
-	text    []byte // of a document in a string
+	buffer  []byte // the text of the string that is being looked at
 	decoded []byte // from base64
 
 	// Values whose masking depends on later members of their object, and values that have to be masked.
@@ -130,7 +129,7 @@ func (w *walk) stringValue(i int, mode textMode) (end int, err error) {
 			mode = asCommand
 		}
 	}
-	if mode == asVerbatim || end-i < shortestSecret+2 || !w.inspect(i, end, mode, content) {
+	if mode == asVerbatim || end-i < shortestSecret+2 || content == 0 && isPlain(w.data[i+1:end-1]) || !w.inspect(i, end, mode, content) {
 		if content&jsonscan.NonASCII != 0 {
 			w.repair(i, end)
 		}
@@ -289,7 +288,7 @@ func (w *walk) object(i int, in *interior, depth int) (end int, err error) {
 				r = in.search(slot, data[key+1:keyEnd-1])
 			}
 			if r == nil {
-				if r = in.others; in.harmless != nil || in.byClass != nil && keyEnd-key > 4 && w.plan.keys.mayHaveClass(data[key+1:keyEnd-1]) {
+				if r = in.others; in.harmless != nil || in.byClass != nil && w.plan.keys.mayHaveClass(data[key+1:keyEnd-1]) {
 					r = w.classRule(in, data[key+1:keyEnd-1])
 				}
 			}
@@ -336,7 +335,9 @@ func (w *walk) object(i int, in *interior, depth int) (end int, err error) {
 		}
 		if !more {
 			w.edits.gap(kept, next-1, "")
-			w.decide(undecided, &m)
+			if len(w.undecided) > undecided || m.kind&isKindOfSecret != 0 {
+				w.decide(undecided, &m)
+			}
 			return next, nil
 		}
 		i = next
@@ -544,16 +545,13 @@ func (w *walk) note(n note, m *members, from, to int) {
 // mayBeSensitiveName reports whether the inside of a string may be the name of a secret. For most names it returns
 // false.
 func (w *walk) mayBeSensitiveName(inside []byte) bool {
-	return len(inside) > 2 && (w.plan.keys.mayHaveClass(inside) || inside[0] == '/' || bytes.IndexByte(inside, '\\') >= 0)
+	return len(inside) > 0 && (w.plan.keys.mayHaveClass(inside) || inside[0] == '/' || bytes.IndexByte(inside, '\\') >= 0)
 }
 
-// decide is called at the end of each object, when its kind is known.
+// decide is called at the end of an object, when it is known what it is, if that matters.
 func (w *walk) decide(first int, m *members) {
 	if m.kind&isKindOfSecret != 0 {
 		w.inSecretKind--
-	}
-	if len(w.undecided) == first {
-		return
 	}
 	open := w.undecided[:first]
 	for _, u := range w.undecided[first:] {
