@@ -2,8 +2,8 @@ package k8swatchlistreceiver
 
 import "go.opentelemetry.io/collector/featuregate"
 
-// shortRelistGate is registered here and not in metadata.yaml, because mdatagen wants the component's type
-// in a gate's name and the registry allows no underscore there.
+// shortRelistGate is registered here and not in metadata.yaml, because mdatagen requires the component's type in a
+// gate's name, where the registry does not allow an underscore.
 var shortRelistGate = featuregate.GlobalRegistry().MustRegister(
 	"receiver.k8swatchlist.shortRelist",
 	featuregate.StageAlpha,

@@ -11,7 +11,7 @@ import (
 	"go.opentelemetry.io/collector/component/componentstatus"
 )
 
-// health makes one component status out of how the parts fare: well when all do.
+// health combines the conditions of the parts into one component status, which is OK when all parts are healthy.
 type health struct {
 	host component.Host
 
@@ -23,7 +23,7 @@ func newHealth(host component.Host) *health {
 	return &health{host: host, failing: make(map[string]error)}
 }
 
-// report says how a part fares; nil is well.
+// report sets the condition of a part; nil means healthy.
 func (h *health) report(part string, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -20,10 +20,10 @@ import (
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/watchlist"
 )
 
-// snapshotsAtOnce bounds the snapshots that a receiver takes from its API server at once.
+// snapshotsAtOnce bounds a receiver's concurrent snapshots.
 const snapshotsAtOnce = 3
 
-// openings paces the opening of the streams of all receivers of the process.
+// openings paces the opening of streams for all receivers of the process.
 var openings = kubeclient.NewOpeningPacer()
 
 // watchlistReceiver wires the packages together: catalog → readers → delivery → next consumer.
@@ -69,8 +69,8 @@ func newReceiver(cfg *Config, set receiver.Settings, next consumer.Logs) (receiv
 	}, nil
 }
 
-// Start fails only for what can never work, such as a kubeconfig that is not there. An API server that does
-// not answer, a resource that is not served and rights that are missing are waited for.
+// Start fails only if the receiver can never work, for example because the kubeconfig does not exist. It waits for an
+// API server that does not answer, a resource that is not served, and missing rights.
 func (r *watchlistReceiver) Start(ctx context.Context, host component.Host) error {
 	var err error
 	r.client, err = kubeclient.Connect(r.cfg.clientOptions(r.set.BuildInfo.Version),
@@ -99,7 +99,7 @@ func (r *watchlistReceiver) Start(ctx context.Context, host component.Host) erro
 	return nil
 }
 
-// Shutdown stops reading, then delivers what waits for as long as ctx and queue.drain_timeout allow.
+// Shutdown stops reading, then delivers the queue for as long as ctx and queue.drain_timeout allow.
 func (r *watchlistReceiver) Shutdown(ctx context.Context) error {
 	if r.session == nil {
 		r.telemetry.builder.Shutdown()
@@ -115,7 +115,7 @@ func (r *watchlistReceiver) Shutdown(ctx context.Context) error {
 	return err
 }
 
-// newKeeper returns what keeps checkpoints in the storage extension that is configured, if one is.
+// newKeeper returns the keeper of checkpoints in the configured storage extension, or nil if none is configured.
 func (r *watchlistReceiver) newKeeper(host component.Host) (*checkpoint.Keeper, error) {
 	if r.cfg.Storage == nil {
 		return nil, nil
@@ -181,10 +181,10 @@ func (r *watchlistReceiver) dropped(changes []watchlist.Change, err error) {
 // acceptedAgain is called when the next consumer has accepted a record after one was dropped.
 func (r *watchlistReceiver) acceptedAgain() { r.readers.acceptedAgain() }
 
-// changeOverheadBytes is about what a queued change weighs besides its object.
+// changeOverheadBytes is the approximate size of a queued change without its object.
 const changeOverheadBytes = 512
 
-// otherOverheadBytes is the same of a change that is no record.
+// otherOverheadBytes is the same for a change that is not a record.
 const otherOverheadBytes = 256
 
 func changeBytes(c watchlist.Change) int {

@@ -15,26 +15,26 @@ import (
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/redact"
 )
 
-// RedactionConfig says what is masked in objects beyond what is always masked, and what is not. Values of Secrets are
-// masked whatever it says. docs/redaction.md explains the policy.
+// RedactionConfig configures what is masked in objects besides what is always masked, and what is exempt. Values of
+// Secrets are always masked. docs/redaction.md explains the policy.
 type RedactionConfig struct {
-	// ConfigMaps says what becomes of the values of ConfigMaps: fingerprint (each is replaced by its length and a
-	// fingerprint), scan (they stay, but for the secrets found in them) or keep. Default: fingerprint.
+	// ConfigMaps is how the values of ConfigMaps are treated: fingerprint (each is replaced by its length and a
+	// fingerprint), scan (they are kept, except for secrets found in them) or keep. Default: fingerprint.
 	ConfigMaps string `mapstructure:"configmaps"`
 
-	// Environment says what becomes of the values of environment variables: redact (all are masked) or scan (those
-	// with a sensitive name, and the secrets found in the others). Default: redact.
+	// Environment is how the values of environment variables are treated: redact (all are masked) or scan (those with a
+	// sensitive name are masked, and secrets found in the others). Default: redact.
 	Environment string `mapstructure:"environment"`
 
-	// FingerprintKey is the key of the fingerprints, at least 16 characters. Default: a random key that is kept in
-	// the storage extension, or as long as the process lives if none is configured.
+	// FingerprintKey is the key of the fingerprints, at least 16 characters. Default: a random key, which is kept in
+	// the storage extension, or until the process ends if none is configured.
 	FingerprintKey secretString `mapstructure:"fingerprint_key"`
 
-	// MaskKeys are more keys whose values are masked: their last words (licenseText), or a pattern with * for the
-	// whole key ("*_pin"). Upper and lower case are the same. Default: none.
+	// MaskKeys adds keys whose values are masked: their last words (licenseText), or a pattern with * for the whole key
+	// ("*_pin"). Case does not matter. Default: none.
 	MaskKeys []string `mapstructure:"mask_keys"`
 
-	// Keep lists what is not masked. Default: none.
+	// Keep lists values that are not masked. Default: none.
 	Keep []RedactionKeepConfig `mapstructure:"keep"`
 
 	// prevent unkeyed literal initialization
@@ -50,15 +50,16 @@ type RedactionKeepConfig struct {
 	Namespaces []string `mapstructure:"namespaces"`
 	Names      []string `mapstructure:"names"`
 
-	// Paths of the values, and of objects and lists with all that is in them: keys joined by dots, where * is any key
-	// or element (data.*, spec.containers.*.env.LOG_LEVEL). An element of a list may be named by its name. At least one.
+	// Paths of the values, or of objects and lists with everything in them: keys joined by dots, where * is any key or
+	// element (data.*, spec.containers.*.env.LOG_LEVEL). The name of a list element may be used as its key. At least
+	// one.
 	Paths []string `mapstructure:"paths"`
 
 	// prevent unkeyed literal initialization
 	_ struct{}
 }
 
-// secretString does not show itself where the configuration is printed or marshaled.
+// secretString hides its value when the configuration is printed or marshaled.
 type secretString string
 
 // String returns the mask.
@@ -149,7 +150,7 @@ func (c *RedactionKeepConfig) validate() []error {
 	return errs
 }
 
-// resources are the resources that the entry names: one, or several of a preset.
+// resources returns the resources of the entry: one, or several for a preset.
 func (c *RedactionKeepConfig) resources() []schema.GroupResource {
 	if checkName(c.Resource) != nil {
 		return nil

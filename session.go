@@ -16,12 +16,12 @@ import (
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/watchlist"
 )
 
-// quietInterval is how often a quiet stream is compared where no bookmarks come. It is well below the five minutes after
-// which a kube-apiserver compacts the history by default.
+// quietInterval is how often a quiet stream without bookmarks is compared. It is well below the five minutes after
+// which a kube-apiserver compacts its history by default.
 const quietInterval = 2 * time.Minute
 
-// session is a time of reading: a catalog and its readers under one context. Delivery and keeper outlive it, so that
-// reading can pause and go on.
+// session is a period of reading: a catalog and its readers under one context. Delivery and keeper outlive it, so that
+// reading can be paused and resumed.
 type session struct {
 	cancel  context.CancelFunc
 	running sync.WaitGroup
@@ -90,7 +90,7 @@ func (r *watchlistReceiver) newReader(t catalog.Target) catalog.Reader {
 	return reader
 }
 
-// readers are those of the session, by what they read, for what the delivery reports about their records.
+// readers holds the session's readers by scope, to pass on what the delivery reports about their records.
 type readers struct {
 	mu  sync.Mutex
 	all map[scope.Scope]*watchlist.Reader
@@ -105,7 +105,7 @@ func (r *readers) add(reader *watchlist.Reader) {
 	r.all[reader.Scope] = reader
 }
 
-// dropped passes dropped records to the readers that they came from.
+// dropped passes dropped records to the readers that emitted them.
 func (r *readers) dropped(changes []watchlist.Change) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -131,16 +131,16 @@ func (r *readers) acceptedAgain() {
 }
 
 const (
-	// clusterUIDWait is how long reading waits for the UID of the cluster, which is part of k8s.change.id. Nothing
-	// else depends on it, so reading begins without it when the server takes longer.
+	// clusterUIDWait is how long reading waits for the UID of the cluster, which is part of k8s.change.id. Nothing else
+	// depends on it, so reading begins without it if the server takes longer.
 	clusterUIDWait = 3 * time.Second
-	// clusterUIDInterval is how often a server that does not give the UID is asked again: rights may be granted, and a
-	// proxy that answers 404 for a while may be replaced.
+	// clusterUIDInterval is how often the UID is requested again from a server that refuses it: rights may be granted,
+	// and a proxy that answers 404 for a while may be replaced.
 	clusterUIDInterval = 5 * time.Minute
 )
 
-// learnClusterUID asks for the UID of the cluster until the server gives it. It closes answered once that is so, or once
-// the server has refused it: then there is nothing to wait for.
+// learnClusterUID requests the UID of the cluster until the server returns it. It closes answered after the UID or a
+// refusal, when there is nothing left to wait for.
 func (r *watchlistReceiver) learnClusterUID(ctx context.Context, answered chan<- struct{}) {
 	answer := sync.OnceFunc(func() { close(answered) })
 	retry := retry.NewBackoff(800*time.Millisecond, 30*time.Second)
@@ -156,7 +156,7 @@ func (r *watchlistReceiver) learnClusterUID(ctx context.Context, answered chan<-
 			return
 		}
 		pause := retry.NextBackOff()
-		message := "cannot ask for the UID of the cluster, records carry no k8s.cluster.uid until it is known"
+		message := "cannot get the UID of the cluster, records carry no k8s.cluster.uid until it is known"
 		if !kubeclient.Answered(err) {
 			message = "cannot reach the API server, will try again"
 		}

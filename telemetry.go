@@ -14,14 +14,14 @@ import (
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/watchlist"
 )
 
-// telemetry turns what the packages report into the receiver's own metrics.
+// telemetry turns the reports of the packages into the receiver's own metrics.
 //
-// Every measurement has the receiver's ID. Receivers of one Collector share its meter provider, where the measurements
-// of a gauge that have the same attributes overwrite one another.
+// Every measurement has the receiver's ID. Receivers of one Collector share its meter provider, in which gauge
+// measurements with the same attributes overwrite each other.
 type telemetry struct {
 	builder    *metadata.TelemetryBuilder
 	receiver   attribute.KeyValue
-	attributes metric.MeasurementOption // of what belongs to no resource
+	attributes metric.MeasurementOption // for measurements without a resource
 	queueBytes atomic.Int64
 
 	mu        sync.Mutex
@@ -56,8 +56,8 @@ func (t *telemetry) observeInventories(_ context.Context, o metric.Int64Observer
 	return nil
 }
 
-// resourceTelemetry counts for all readers of one resource together: a metric for each namespace would be
-// as many series as there are namespaces.
+// resourceTelemetry counts for all readers of one resource together: one metric for each namespace would create as many
+// series as there are namespaces.
 type resourceTelemetry struct {
 	*metadata.TelemetryBuilder
 	set        attribute.Set
@@ -89,7 +89,7 @@ func (r *resourceTelemetry) addManyWith(counter metric.Int64Counter, n int64, ke
 	counter.Add(context.Background(), n, r.attributes, metric.WithAttributes(attribute.String(key, value)))
 }
 
-// readerObserver tells one reader's doings to the telemetry of its resource and to the receiver's health.
+// readerObserver reports a reader's events to the telemetry of its resource and to the receiver's health.
 type readerObserver struct {
 	*resourceTelemetry
 	name   string

@@ -11,14 +11,14 @@ import (
 	"go.opentelemetry.io/collector/confmap"
 )
 
-// Unmarshal implements confmap.Unmarshaler, so that an unknown key is reported with the keys that there are.
+// Unmarshal implements confmap.Unmarshaler, so that an unknown key is reported together with the existing keys.
 func (c *Config) Unmarshal(conf *confmap.Conf) error {
 	errs := unknownKeys(reflect.TypeFor[Config](), conf.ToStringMap(), "")
 	errs = append(errs, conf.Unmarshal(c, confmap.WithIgnoreUnused()))
 	return errors.Join(errs...)
 }
 
-// foreignKeys are keys that people know from the Collector's other Kubernetes receivers.
+// foreignKeys are keys of the Collector's other Kubernetes receivers.
 var foreignKeys = map[string]string{
 	"objects":   "write resources",
 	"group":     "write the API group into name, as in deployments.apps",
@@ -26,7 +26,7 @@ var foreignKeys = map[string]string{
 	"namespace": "write namespaces",
 }
 
-// unknownKeys compares what is configured with the keys of a struct. prefix is the way to it.
+// unknownKeys compares the configured keys with those of a struct. prefix is the path to it.
 func unknownKeys(t reflect.Type, configured map[string]any, prefix string) []error {
 	fields := map[string]reflect.Type{}
 	var known []string
@@ -55,8 +55,8 @@ func unknownKeys(t reflect.Type, configured map[string]any, prefix string) []err
 	return errs
 }
 
-// excluding is the field selector that leaves out the namespaces of another receiver's exclude_namespaces. What is no
-// plain name there becomes an example.
+// excluding returns the field selector that leaves out the namespaces of another receiver's exclude_namespaces.
+// Anything there that is not a plain name becomes an example.
 func excluding(value any) string {
 	var terms []string
 	namespaces, isList := value.([]any)
@@ -91,5 +91,5 @@ func unknownKeysBelow(field reflect.Type, value any, path string) []error {
 			return errs
 		}
 	}
-	return nil // another type than it should be, which has its own message
+	return nil // a wrong type, which has its own message
 }

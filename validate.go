@@ -84,7 +84,7 @@ func (c *Config) validateClient() []error {
 	return errs
 }
 
-// exists lets a file have the name that looks like a list of files.
+// exists allows a file whose name looks like a list of files.
 func exists(path string) bool {
 	_, err := os.Stat(path)
 	return err == nil
@@ -148,7 +148,7 @@ func (r *ResourceConfig) validate() []error {
 		if err := checkNamespace(namespace); err != nil {
 			errs = append(errs, fmt.Errorf("namespaces[%d]: %w", i, err))
 		} else if first := slices.Index(r.Namespaces, namespace); first < i {
-			errs = append(errs, fmt.Errorf("namespaces[%d]: %q stands in namespaces[%d] already", i, namespace, first))
+			errs = append(errs, fmt.Errorf("namespaces[%d]: %q is already in namespaces[%d]", i, namespace, first))
 		}
 	}
 	if _, err := labels.Parse(r.LabelSelector); err != nil {
@@ -161,14 +161,14 @@ func (r *ResourceConfig) validate() []error {
 }
 
 var (
-	// versionWord is what versions look like, in a place where there should be none.
+	// versionWord matches versions in places where there should be none.
 	versionWord = regexp.MustCompile(`^v[0-9]+((alpha|beta)[0-9]+)?$`)
 
-	// subresources of built-in resources, which have no list and no watch.
+	// subresources of built-in resources, which can be neither listed nor watched.
 	subresources = []string{"approval", "attach", "binding", "ephemeralcontainers", "eviction", "exec", "finalize", "log", "portforward", "proxy", "resize", "scale", "status", "token"}
 )
 
-// checkName says what is wrong with a resource's name, and which name was probably meant.
+// checkName returns what is wrong with a resource's name, and which name was probably meant.
 func checkName(name string) error {
 	switch {
 	case name == "":
@@ -209,7 +209,7 @@ func checkGroup(plural, group string) error {
 	case group == "core" || group == "api":
 		return fmt.Errorf("there is no API group %q; resources of the core group have none: write %s", group, plural)
 	case versionWord.MatchString(version) && rest == "":
-		return fmt.Errorf("%q is a version and no API group; write name: %s and version: %s", version, nameOf(plural, ""), version)
+		return fmt.Errorf("%q is a version, not an API group; write name: %s and version: %s", version, nameOf(plural, ""), version)
 	case versionWord.MatchString(version) && catalog.HasBuiltins(rest): // other groups may begin like that
 		return fmt.Errorf("%q has a version in the API group; write name: %s.%s and version: %s", plural+"."+group, plural, rest, version)
 	}
@@ -219,8 +219,8 @@ func checkGroup(plural, group string) error {
 	return nil
 }
 
-// rightOrder is what to write instead of a name whose parts stand in another order than plural and group: with the
-// version before them or behind them, or the group first. It is "" if nothing is wrong with the order.
+// rightOrder returns the correction for a name whose parts are not in the order plural, group: with the version before
+// or after them, or the group first. It is "" if the order is right.
 func rightOrder(name string) string {
 	parts := strings.Split(name, ".")
 	last := len(parts) - 1
@@ -243,7 +243,7 @@ func rightOrder(name string) string {
 	return fmt.Sprintf("name: %s and version: %s", right, version)
 }
 
-// groupFirst puts the parts of a built-in resource into their order if its group stands first, as in apps.deployments,
+// groupFirst reorders the parts of a built-in resource if its group comes first, as in apps.deployments,
 // apps.v1.deployments and Go's package names.
 func groupFirst(parts []string, version *string) []string {
 	last := len(parts) - 1
@@ -267,7 +267,7 @@ func groupFirst(parts []string, version *string) []string {
 	return append([]string{plural}, group...)
 }
 
-// meant is the plural name of the built-in resource that a word means, or the word.
+// meant returns the plural name of the built-in resource that a word means, or the word itself.
 func meant(word string) string {
 	if b, ok := catalog.BuiltinMeant(word); ok {
 		return b.Plural()
@@ -275,7 +275,7 @@ func meant(word string) string {
 	return word
 }
 
-// nameOf is the built-in resource's full name, or the plural if it is none.
+// nameOf returns the built-in resource's full name, or the plural if it is not built in.
 func nameOf(plural, group string) string {
 	if b, ok := catalog.BuiltinNamed(plural, group, group != ""); ok {
 		return b.Name()
@@ -307,7 +307,7 @@ func checkSlashes(name string) error {
 	}
 }
 
-// validateScope finds namespaces for resources that have none.
+// validateScope finds namespaces configured for cluster-scoped resources.
 func (r *ResourceConfig) validateScope() []error {
 	if len(r.Namespaces) == 0 {
 		return nil
@@ -394,11 +394,11 @@ func (r *RelistConfig) validate() []error {
 	return errs
 }
 
-// longestUnitless is the longest duration that is mistaken for a number without a unit, which YAML gives as nanoseconds.
+// longestUnitless is the longest duration that counts as a number without a unit, which YAML yields as nanoseconds.
 const longestUnitless = 100 * time.Microsecond
 
-// unitHint helps those who wrote a number without a unit. It takes the smallest unit that makes the number a duration
-// between lowest and highest, or the example if none does.
+// unitHint suggests a unit for a number without one: the smallest unit that makes the number a duration between lowest
+// and highest, or the example if none does.
 func unitHint(d time.Duration, example string, lowest, highest time.Duration) string {
 	if d <= 0 || d >= longestUnitless {
 		return ""
@@ -415,7 +415,7 @@ func unitHint(d time.Duration, example string, lowest, highest time.Duration) st
 	return fmt.Sprintf(" (a duration needs a unit, as in %s)", example)
 }
 
-// checkUnit finds a number without a unit where every duration is allowed.
+// checkUnit finds a number without a unit if every duration is allowed.
 func checkUnit(key string, d time.Duration, unit string) []error {
 	if d <= 0 || d >= longestUnitless {
 		return nil

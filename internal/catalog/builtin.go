@@ -18,24 +18,24 @@ type Builtin struct {
 	clusterScoped bool
 }
 
-// Plural is the resource's plural name.
+// Plural returns the resource's plural name.
 func (b Builtin) Plural() string { return b.plural }
 
-// Name is the plural name, and the API group unless it is the core group.
+// Name returns the plural name, with the API group unless it is the core group.
 func (b Builtin) Name() string { return b.resource().String() }
 
-// ClusterScoped reports whether the objects are in no namespace.
+// ClusterScoped reports whether the objects have no namespace.
 func (b Builtin) ClusterScoped() bool { return b.clusterScoped }
 
-// bestVersion is the version to read the resource in if discovery cannot say which one the server prefers.
+// bestVersion returns the version to use if discovery cannot find out which one the server prefers.
 func (b Builtin) bestVersion() string { return cmp.Or(b.version, "v1") }
 
 func (b Builtin) resource() schema.GroupResource {
 	return schema.GroupResource{Group: b.group, Resource: b.plural}
 }
 
-// builtins are the resources that can be watched in Kubernetes 1.37, so that mistakes about them are found
-// without asking a server.
+// builtins lists the resources that can be watched in Kubernetes 1.37, so that mistakes about them are found without a
+// request.
 var builtins = []Builtin{
 	{plural: "configmaps", kind: "ConfigMap", shortNames: []string{"cm"}},
 	{plural: "endpoints", kind: "Endpoints", shortNames: []string{"ep"}},
@@ -116,10 +116,10 @@ var builtins = []Builtin{
 	{plural: "storageversionmigrations", group: "storagemigration.k8s.io", kind: "StorageVersionMigration", clusterScoped: true},
 }
 
-// BuiltinNamed finds a built-in resource by its plural name and, if known, its group. A bare name means the
-// core group's resource where there is one.
+// BuiltinNamed finds a built-in resource by its plural name and, if known, its group. A bare name means the core
+// group's resource if there is one.
 func BuiltinNamed(plural, group string, groupKnown bool) (Builtin, bool) {
-	for _, b := range builtins { // the core group stands first
+	for _, b := range builtins { // the core group comes first
 		if b.plural == plural && (!groupKnown || b.group == group) {
 			return b, true
 		}
@@ -127,7 +127,7 @@ func BuiltinNamed(plural, group string, groupKnown bool) (Builtin, bool) {
 	return Builtin{}, false
 }
 
-// BuiltinMeant finds the built-in resource that a person means with a kind, a singular or a short name.
+// BuiltinMeant finds the built-in resource with that kind, singular or short name.
 func BuiltinMeant(word string) (Builtin, bool) {
 	for _, b := range builtins {
 		if strings.EqualFold(word, b.kind) || strings.EqualFold(word, b.plural) {
@@ -142,13 +142,13 @@ func BuiltinMeant(word string) (Builtin, bool) {
 	return Builtin{}, false
 }
 
-// HasBuiltins reports whether built-in resources are in the API group.
+// HasBuiltins reports whether the API group has built-in resources.
 func HasBuiltins(group string) bool {
 	return slices.ContainsFunc(builtins, func(b Builtin) bool { return b.group == group })
 }
 
-// isBuiltinGroup reports whether kube-apiserver serves the group itself: those without a dot, and those of the project
-// that are not add-ons.
+// isBuiltinGroup reports whether kube-apiserver itself serves the group: groups without a dot, and the Kubernetes
+// project's groups that are not add-ons.
 func isBuiltinGroup(group string) bool {
 	return !strings.Contains(group, ".") ||
 		strings.HasSuffix(group, ".k8s.io") && !strings.HasSuffix(group, "metrics.k8s.io")

@@ -1,5 +1,5 @@
-// Package catalog finds out which of the resources that the configuration asks for the server serves, and
-// runs a reader for each of their scopes.
+// Package catalog finds out which of the configured resources the server serves, and runs a reader for each of their
+// scopes.
 package catalog
 
 import (
@@ -20,15 +20,15 @@ import (
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/watchlist"
 )
 
-// Server is what the catalog asks the API server.
+// Server is the part of the API server that the catalog needs.
 type Server interface {
-	// Discover asks what is served now.
+	// Discover returns what is currently served.
 	Discover(ctx context.Context) (*kubeclient.Served, error)
-	// ServedByAggregation reports whether another server stands behind the group version.
+	// ServedByAggregation reports whether another server serves the group version.
 	ServedByAggregation(ctx context.Context, group, version string) (bool, error)
 }
 
-// Target is a scope to read, and how the server serves it.
+// Target is a scope to read, with the API in which the server serves it.
 type Target struct {
 	Scope     scope.Scope
 	API       scope.API
@@ -40,7 +40,8 @@ type Target struct {
 type Reader interface {
 	// Run reads until ctx ends.
 	Run(ctx context.Context)
-	// SetAPI makes the reader go on with the resource as the server serves it now. It is called from any goroutine.
+	// SetAPI makes the reader continue with the API in which the server now serves the resource. It may be called from
+	// any goroutine.
 	SetAPI(api scope.API)
 }
 
@@ -49,33 +50,33 @@ type Options struct {
 	Specs     []Spec
 	Server    Server
 	NewReader func(Target) Reader
-	// Report is called with each change in the condition of what key names: nil is well.
+	// Report is called when the condition of the item that key names changes: nil means healthy.
 	Report func(key string, err error)
 	Logger *zap.Logger
 }
 
-// Catalog runs the readers of the resources that are configured.
+// Catalog runs the readers of the configured resources.
 type Catalog struct {
 	Options
 	directory *directory
 
-	// Of the goroutine that calls Run.
+	// Used only by the goroutine that calls Run.
 	wanted    map[scope.Scope]wanted
-	order     []scope.Scope // of wanted, as in the configuration
+	order     []scope.Scope // the keys of wanted, in the order of the configuration
 	running   map[scope.Scope]*running
 	knowledge map[schema.GroupResource]*watchlist.Knowledge
-	failing   map[string]string // what was reported last of what fails, so that it is reported once
+	failing   map[string]string // last reported error of each failing key, so that it is reported once
 	readers   sync.WaitGroup
 }
 
-// wanted is what a spec asks for in one namespace, or in all.
+// wanted is what a spec requires in one namespace, or in all.
 type wanted struct {
 	spec     Spec
 	api      scope.API
 	listOnly bool
 }
 
-// running is a reader and what ends it.
+// running is a running reader and its cancel function.
 type running struct {
 	reader Reader
 	api    scope.API
@@ -83,7 +84,7 @@ type running struct {
 	done   chan struct{}
 }
 
-// New returns a catalog that has started nothing.
+// New returns a catalog that has not started any reader.
 func New(o Options) *Catalog {
 	return &Catalog{
 		Options:   o,
@@ -96,12 +97,12 @@ func New(o Options) *Catalog {
 }
 
 const (
-	// searchInterval is how often a resource that is not served is looked for.
+	// searchInterval is how often the catalog looks for a resource that is not served.
 	searchInterval = 15 * time.Second
-	// refreshInterval is how often the catalog looks whether a resource is served in another version.
+	// refreshInterval is how often the catalog checks whether a resource is served in another version.
 	refreshInterval = 5 * time.Minute
-	// fallbackAfter is how long discovery may fail, at a server that answers, before what needs no discovery is read
-	// without it.
+	// fallbackAfter is how long discovery may fail, on a server that answers, before resources that do not need it are
+	// read without it.
 	fallbackAfter = 30 * time.Second
 
 	discoveryKey = "discovery"
@@ -139,8 +140,8 @@ func (c *Catalog) Run(ctx context.Context) {
 	}
 }
 
-// resolve brings what is wanted up to date, and reports whether the server lacks some of what the specs ask for. What
-// was found once stays wanted: whether it is gone for good is for its readers to find out.
+// resolve updates the wanted scopes, and reports whether the server lacks a resource of the specs. A resource that was
+// found once stays wanted: its readers find out whether it is gone permanently.
 func (c *Catalog) resolve(ctx context.Context, served *kubeclient.Served) (missing bool) {
 	for _, spec := range c.Specs {
 		found, err := find(served, spec)
@@ -156,7 +157,7 @@ func (c *Catalog) resolve(ctx context.Context, served *kubeclient.Served) (missi
 	return missing
 }
 
-// want adds the scopes of a spec to what is wanted. listOnly is asked only of what is new.
+// want adds the scopes of a spec to the wanted ones. listOnly is called only for new scopes.
 func (c *Catalog) want(spec Spec, resource schema.GroupResource, api scope.API, listOnly func() bool) {
 	namespaces := spec.Namespaces
 	if len(namespaces) == 0 {
@@ -174,8 +175,8 @@ func (c *Catalog) want(spec Spec, resource schema.GroupResource, api scope.API, 
 	}
 }
 
-// resolveWithoutDiscovery wants what can be read without asking which API the server has for it: resources that come
-// with Kubernetes, and those whose group and version are configured.
+// resolveWithoutDiscovery adds the resources that can be read without discovery: those that come with Kubernetes, and
+// those whose group and version are configured.
 func (c *Catalog) resolveWithoutDiscovery() {
 	for _, spec := range c.Specs {
 		resource, api, ok := spec.withoutDiscovery()
@@ -196,7 +197,7 @@ func firstOr(values []string, otherwise string) string {
 	return values[0]
 }
 
-// apply makes what runs what is wanted.
+// apply starts and stops readers so that exactly the wanted scopes are read.
 func (c *Catalog) apply(ctx context.Context) {
 	for _, key := range c.order {
 		w := c.wanted[key]
@@ -238,8 +239,8 @@ func (c *Catalog) start(ctx context.Context, key scope.Scope, w wanted) {
 	})
 }
 
-// stillServed lets a reader ask, when it is answered 404, whether its resource is still served. One that is served in
-// another version still has its objects, and is read in that version.
+// stillServed reports whether the resource of a reader is still served, after a 404. A resource that is served in
+// another version keeps its objects, and is read in that version.
 func (c *Catalog) stillServed(ctx context.Context, key scope.Scope, spec Spec, reader Reader) (bool, error) {
 	served, err := c.directory.ask(ctx, shareDiscovery)
 	if err != nil {
@@ -260,8 +261,7 @@ func (c *Catalog) stillServed(ctx context.Context, key scope.Scope, spec Spec, r
 	return false, err
 }
 
-// find returns the resource that the spec means, in the version that the server prefers of those that can
-// be read.
+// find returns the resource of the spec, in the server's most preferred version that can be read.
 func find(served *kubeclient.Served, spec Spec) (kubeclient.Resource, error) {
 	versions, err := served.Lookup(spec.Group, spec.GroupKnown, spec.Resource, spec.Version)
 	if err != nil {
@@ -283,8 +283,8 @@ func apiOf(r kubeclient.Resource) scope.API {
 	return scope.API{Version: r.Version, Kind: r.Kind, Namespaced: r.Namespaced}
 }
 
-// servedElsewhere reports whether another server stands behind the resource, as far as that can be learned. Many of
-// these take the parameters of WatchList and never send its end marker.
+// servedElsewhere reports whether another server is known to serve the resource. Many such servers accept the
+// parameters of WatchList but never send its end marker.
 // https://github.com/antrea-io/antrea/issues/8123
 func (c *Catalog) servedElsewhere(ctx context.Context, group, version string) bool {
 	if isBuiltinGroup(group) {
@@ -294,13 +294,13 @@ func (c *Catalog) servedElsewhere(ctx context.Context, group, version string) bo
 	return elsewhere && err == nil
 }
 
-// report reports what fails, and its end, once.
+// report reports each failure, and its end, once.
 func (c *Catalog) report(key, message string, err error) {
 	text := ""
 	if err != nil {
 		text = err.Error()
 		if !kubeclient.Answered(err) {
-			text = "no answer" // of which there are many forms
+			text = "no answer" // such errors vary in their text
 		}
 	}
 	if c.failing[key] == text {

@@ -340,7 +340,7 @@ func TestPreferredVersionIsFollowed(t *testing.T) {
 		r := runCatalog(t, server, 0, 30*time.Minute,
 			catalog.Spec{GroupResource: schema.GroupResource{Group: "example.com", Resource: "widgets"}, GroupKnown: true, Key: "resources[0]"})
 		assert.Equal(t, 1, r.taken.objects(), "the object of the initial state, once")
-		assert.Len(t, r.read.FilterMessage("resource is served in another version, going on with it").All(), 1)
+		assert.Len(t, r.read.FilterMessage("resource is served in another version, continuing with it").All(), 1)
 		for _, watched := range server.watched {
 			at, path, _ := strings.Cut(watched, " ")
 			if since, _ := time.ParseDuration(at); since > 8*time.Minute {

@@ -12,23 +12,23 @@ import (
 )
 
 const (
-	// shareDiscovery is for how long the readers that are answered 404 at the same time share one discovery: they
-	// may be hundreds, and each discovery takes requests that resuming streams need.
+	// shareDiscovery is how long a discovery is shared by readers that get a 404 at the same time. They may be
+	// hundreds, and each discovery uses requests that resuming streams need.
 	shareDiscovery = 5 * time.Second
-	// absenceProof is how long apart two discoveries have to be that both lack a resource before its objects are
+	// absenceProof is the minimum time between two discoveries that both have to lack a resource before its objects are
 	// reported deleted. An API server that has just started may list fewer groups than it serves.
 	absenceProof = 30 * time.Second
 )
 
-// directory asks the server what it serves, once for all who want to know at the same time.
+// directory runs discovery, once for all that ask at the same time.
 type directory struct {
 	server Server
-	turn   chan struct{} // holds a token while nobody uses what follows
+	turn   chan struct{} // holds a token while the fields below are not in use
 
-	at      time.Time // of the last answer
+	at      time.Time // time of the last answer
 	served  *kubeclient.Served
 	err     error
-	missing map[schema.GroupResource]time.Time // since when valid answers have lacked a resource that is read
+	missing map[schema.GroupResource]time.Time // since when valid answers have lacked a resource
 }
 
 func newDirectory(server Server) *directory {
@@ -37,7 +37,7 @@ func newDirectory(server Server) *directory {
 	return d
 }
 
-// ask returns what the server serves, from an answer that is not older than maxAge.
+// ask returns what the server serves, from an answer no older than maxAge.
 func (d *directory) ask(ctx context.Context, maxAge time.Duration) (*kubeclient.Served, error) {
 	select {
 	case <-d.turn:
@@ -50,7 +50,7 @@ func (d *directory) ask(ctx context.Context, maxAge time.Duration) (*kubeclient.
 	}
 	served, err := d.server.Discover(ctx)
 	if ctx.Err() != nil {
-		return nil, ctx.Err() // the answer of nobody
+		return nil, ctx.Err() // says nothing about the server
 	}
 	d.at, d.served, d.err = time.Now(), served, err
 	if err == nil {
@@ -63,8 +63,8 @@ func (d *directory) ask(ctx context.Context, maxAge time.Duration) (*kubeclient.
 	return served, err
 }
 
-// proveAbsence is called when the last answer lacked a resource. It returns nil if an answer that came long enough
-// before lacked it too, and since then none had it.
+// proveAbsence is called when the last answer lacked a resource. It returns nil if an answer long enough before lacked
+// it too, and none in between had it.
 func (d *directory) proveAbsence(resource schema.GroupResource) error {
 	<-d.turn
 	defer func() { d.turn <- struct{}{} }()

@@ -7,8 +7,8 @@ import (
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/scope"
 )
 
-// Overlaps finds entries that would read the same objects, each of which would then be emitted twice.
-// Two selectors that differ are mistaken for disjoint, since whether they are is up to the objects.
+// Overlaps finds entries that would read the same objects, each of which would then be emitted twice. Different
+// selectors count as disjoint, because only the objects show whether they are.
 func Overlaps(specs []Spec) []error {
 	var errs []error
 	for i, b := range specs {
@@ -24,12 +24,12 @@ func Overlaps(specs []Spec) []error {
 	return errs
 }
 
-// overlap says why two specs name the same resource, or "". Versions do not matter: every version of a
+// overlap describes why two specs name the same resource, or returns "". Versions do not matter: every version of a
 // group serves the same objects.
 func overlap(a, b Spec) string {
 	switch {
 	case a.Name() == b.Name():
-		return fmt.Sprintf("%s is read by %s already", b.Name(), a.Key)
+		return fmt.Sprintf("%s is already read by %s", b.Name(), a.Key)
 	case scope.IsEvents(a.GroupResource) && scope.IsEvents(b.GroupResource):
 		return fmt.Sprintf("%s and the %s of %s are the same objects", b.Name(), a.Name(), a.Key)
 	case a.Resource == b.Resource && sameIfUnknown(a, b):
@@ -39,8 +39,8 @@ func overlap(a, b Spec) string {
 	}
 }
 
-// sameIfUnknown reports whether a bare plural name may turn out to be in the other's group. Those of built-in resources
-// are not bare any more.
+// sameIfUnknown reports whether a bare plural name may turn out to be in the other's group. The names of built-in
+// resources are no longer bare.
 func sameIfUnknown(a, b Spec) bool { return !a.GroupKnown || !b.GroupKnown }
 
 func namespacesOverlap(a, b []string) bool {

@@ -12,11 +12,11 @@ import (
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/scope"
 )
 
-// Spec is one resource that the configuration asks for, after presets are expanded. Whether a server serves it, and in
-// which version, is found out at runtime.
+// Spec is one configured resource, after presets are expanded. Whether the server serves it, and in which version, is
+// found out at runtime.
 type Spec struct {
-	// GroupResource is the plural name and the API group, "" for the core group. The group means something only if
-	// GroupKnown.
+	// GroupResource is the plural name and the API group, "" for the core group. The group is valid only if GroupKnown
+	// is set.
 	schema.GroupResource
 	// GroupKnown is false for a bare plural ("pods"), which leaves the group to discovery.
 	GroupKnown bool
@@ -27,21 +27,20 @@ type Spec struct {
 	LabelSelector string
 	FieldSelector string
 
-	// Key names the place in the configuration, for messages: "resources[2]", or "resources[2] (rbac)"
-	// of a preset.
+	// Key names the place in the configuration, for messages: "resources[2]", or "resources[2] (rbac)" for a preset.
 	Key string
 }
 
-// Name is the resource as the configuration names it.
+// Name returns the resource as the configuration names it.
 func (s Spec) Name() string { return s.GroupResource.String() }
 
-// key is the place in the configuration without the preset's name.
+// key returns the place in the configuration without the preset's name.
 func (s Spec) key() string {
 	key, _, _ := strings.Cut(s.Key, " ")
 	return key
 }
 
-// withoutDiscovery returns the resource and its API where both are certain without asking a server.
+// withoutDiscovery returns the resource and its API if both are certain without discovery.
 func (s Spec) withoutDiscovery() (schema.GroupResource, scope.API, bool) {
 	b, ok := BuiltinNamed(s.Resource, s.Group, s.GroupKnown)
 	switch {
@@ -49,7 +48,7 @@ func (s Spec) withoutDiscovery() (schema.GroupResource, scope.API, bool) {
 		version := cmp.Or(s.Version, b.bestVersion())
 		return b.resource(), scope.API{Version: version, Kind: b.kind, Namespaced: !b.clusterScoped}, true
 	case s.GroupKnown && s.Version != "":
-		// Objects carry their kind. Whether they have namespaces matters to requests for one namespace only.
+		// Objects carry their kind. Whether they are namespaced matters only to requests for one namespace.
 		return s.GroupResource, scope.API{Version: s.Version, Namespaced: len(s.Namespaces) > 0}, true
 	}
 	return schema.GroupResource{}, scope.API{}, false
@@ -57,7 +56,7 @@ func (s Spec) withoutDiscovery() (schema.GroupResource, scope.API, bool) {
 
 const rbacGroup = "rbac.authorization.k8s.io"
 
-// presets are names that stand for one or more resources whose group is known.
+// presets maps names to one or more resources whose group is known.
 var presets = map[string][]schema.GroupResource{
 	"nodes":             {{Resource: "nodes"}},
 	"pods":              {{Resource: "pods"}},
@@ -73,21 +72,21 @@ var presets = map[string][]schema.GroupResource{
 	},
 }
 
-// PresetNames are the names of all presets.
+// PresetNames returns the names of all presets.
 func PresetNames() []string { return slices.Sorted(maps.Keys(presets)) }
 
-// Preset returns the resources that a preset names, or nil if there is no such preset.
+// Preset returns the resources of a preset, or nil if there is none of that name.
 func Preset(name string) []schema.GroupResource { return presets[name] }
 
-// Expand returns the specs of one entry of the configuration's list of resources, which stands at index there. The
-// entry's name is a preset, a plural name, or a plural name and an API group; s holds the rest of the entry.
+// Expand returns the specs of the entry at index of the configuration's list of resources. The entry's name is a
+// preset, a plural name, or a plural name and an API group; s holds the rest of the entry.
 func Expand(index int, name string, s Spec) []Spec {
 	s.Namespaces = slices.Compact(slices.Sorted(slices.Values(s.Namespaces)))
 	s.Key = fmt.Sprintf("resources[%d]", index)
 	preset := presets[name]
 	if preset == nil {
 		s.Resource, s.Group, s.GroupKnown = strings.Cut(name, ".")
-		// The bare name of a built-in resource stays that, whatever else is installed under it.
+		// The bare name of a built-in resource always means that resource, whatever else is installed under the name.
 		if b, ok := BuiltinNamed(s.Resource, "", false); ok && !s.GroupKnown {
 			s.Group, s.GroupKnown = b.group, true
 		}

@@ -6,8 +6,7 @@ import (
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/scope"
 )
 
-// Reads reports whether the spec asks for a scope, as far as that can be known without asking a server: a bare plural
-// may be of any group.
+// Reads reports whether the spec may include the scope. Without discovery, a bare plural may be in any group.
 func (s Spec) Reads(of scope.Scope) bool {
 	if s.Resource != of.Resource || s.GroupKnown && s.Group != of.Group {
 		return false

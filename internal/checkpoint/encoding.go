@@ -19,14 +19,14 @@ type storedProgress struct {
 	Time            time.Time       `json:"time"`
 
 	Verified *storedVerification `json:"verified,omitempty"` // the last comparison with a whole snapshot
-	Lost     *storedLoss         `json:"lost,omitempty"`     // a suspicion that no gap was emitted for yet
-	Denied   *storedDenial       `json:"denied,omitempty"`   // what was dropped and no accepted gap reports yet
+	Lost     *storedLoss         `json:"lost,omitempty"`     // a suspicion for which no gap was emitted yet
+	Denied   *storedDenial       `json:"denied,omitempty"`   // dropped records that no accepted gap has reported yet
 
-	// Of an initial state that was cut short: the set that goes on.
+	// The unfinished set of an initial state that was cut short.
 	Epoch   string `json:"epoch,omitempty"`
 	Objects int    `json:"objects,omitempty"`
 
-	// That the cluster is the same as before was not certain, and nothing was compared since.
+	// Set if the cluster was not certainly the same as before, and nothing was compared since.
 	Unconfirmed bool `json:"unconfirmed,omitempty"`
 }
 
@@ -41,20 +41,42 @@ type storedVerification struct {
 // storedDenial are records that the next consumer refused permanently.
 type storedDenial struct {
 	Records int       `json:"records"`
-	From    string    `json:"from,omitempty"` // resourceVersions
-	To      string    `json:"to,omitempty"`
-	Time    time.Time `json:"time"` // of the first
+	From    string    `json:"from,omitempty"` // resourceVersion up to which nothing was dropped; "" is the beginning
+	To      string    `json:"to,omitempty"`   // resourceVersion of the last
+	Time    time.Time `json:"time"`           // of the first
+}
+
+// and returns what was dropped in all; either may be nil.
+func (d *storedDenial) and(other *storedDenial) *storedDenial {
+	switch {
+	case d == nil:
+		return other
+	case other == nil:
+		return d
+	}
+	all := *d
+	all.Records += other.Records
+	if other.From == "" || watchlist.VersionBefore(other.From, d.From) {
+		all.From = other.From
+	}
+	if d.To == "" || watchlist.VersionBefore(d.To, other.To) {
+		all.To = other.To
+	}
+	if other.Time.Before(d.Time) {
+		all.Time = other.Time
+	}
+	return &all
 }
 
 type storedLoss struct {
 	Reason          string          `json:"reason"`
 	Doubt           watchlist.Doubt `json:"doubt,omitempty"`
-	ResourceVersion string          `json:"resourceVersion,omitempty"` // everything up to it was seen
-	Time            time.Time       `json:"time"`                      // then
-	Added           int             `json:"added,omitempty"`           // accepted since, as recovered
+	ResourceVersion string          `json:"resourceVersion,omitempty"` // everything up to it was read
+	Time            time.Time       `json:"time"`                      // when that was so
+	Added           int             `json:"added,omitempty"`           // recovered changes accepted since
 	Modified        int             `json:"modified,omitempty"`
 	Deleted         int             `json:"deleted,omitempty"`
-	Name            string          `json:"name,omitempty"` // of the object that is to blame
+	Name            string          `json:"name,omitempty"` // of the object that caused the loss
 	Namespace       string          `json:"namespace,omitempty"`
 }
 
@@ -111,7 +133,7 @@ func (p storedProgress) restored() watchlist.Progress {
 
 var errBadEntry = errors.New("stored object is damaged")
 
-// encodeObject writes what is known of an object: its identity and nothing else.
+// encodeObject encodes what is known of an object: its identity and nothing else.
 func encodeObject(id redact.Identity) []byte {
 	b := make([]byte, 0, len(id.UID)+len(id.ResourceVersion)+len(id.Namespace)+len(id.Name)+8)
 	for _, s := range [...]string{id.UID, id.ResourceVersion, id.Namespace, id.Name} {

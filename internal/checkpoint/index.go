@@ -14,15 +14,15 @@ import (
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/watchlist"
 )
 
-// All checkpoints of a receiver stand in one storage client, each under an id of its own. file_storage makes a database
-// file for each client: one file takes one transaction and one sync where hundreds of scopes would take hundreds, and lets
-// a checkpoint be removed, or pass to another scope, in one transaction.
+// All checkpoints of a receiver are in one storage client, each under an id of its own. file_storage creates a database
+// file for each client. One file needs one transaction and one sync where hundreds of scopes would need hundreds, and a
+// checkpoint can be removed, or passed to another scope, in one transaction.
 //
-//	checkpoint/<id>/scope     which scope of which cluster it is of
+//	checkpoint/<id>/scope     the scope and the cluster it belongs to
 //	checkpoint/<id>/progress  how far it has come
-//	object/<id>/<key>         an object that is known
-//	probe                     nothing; written to see whether a storage works again
-//	migrated                  when the layout before this one was taken over
+//	object/<id>/<key>         an object of the inventory
+//	probe                     nothing; written to test whether the storage works again
+//	migrated                  when the previous layout was migrated
 const (
 	clientName       = "checkpoints_v2"
 	checkpointPrefix = "checkpoint/"
@@ -37,7 +37,7 @@ func progressKey(id string) string { return checkpointPrefix + id + "/progress" 
 
 func objectKey(id string, key watchlist.Key) string { return objectPrefix + id + "/" + key.String() }
 
-// splitObjectKey returns the checkpoint and the object, as text, of a key that objectKey made.
+// splitObjectKey returns the checkpoint id and the object, as text, of a key created by objectKey.
 func splitObjectKey(key string) (id, object string, ok bool) {
 	rest, ok := strings.CutPrefix(key, objectPrefix)
 	if !ok {
@@ -46,14 +46,14 @@ func splitObjectKey(key string) (id, object string, ok bool) {
 	return strings.Cut(rest, "/")
 }
 
-// newID returns an id that no other checkpoint has or had: objects of one that was removed may still be there.
+// newID returns an id that no checkpoint has or had: objects of a removed checkpoint may still exist.
 func newID() string {
 	var b [8]byte
 	_, _ = rand.Read(b[:]) // it never fails
 	return hex.EncodeToString(b[:])
 }
 
-// entry says what a checkpoint is of.
+// entry describes what a checkpoint belongs to.
 type entry struct {
 	id string
 
@@ -63,8 +63,8 @@ type entry struct {
 	LabelSelector string    `json:"labelSelector,omitempty"`
 	FieldSelector string    `json:"fieldSelector,omitempty"`
 	Cluster       Cluster   `json:"cluster"`
-	ReadAt        time.Time `json:"readAt"` // when a reader last had it
-	// Lent are the namespaces whose objects have passed to checkpoints of their own.
+	ReadAt        time.Time `json:"readAt"` // when a reader last used it
+	// Lent holds the namespaces whose objects were passed to checkpoints of their own.
 	Lent []string `json:"lent,omitempty"`
 }
 
@@ -81,7 +81,7 @@ func (e *entry) scope() scope.Scope {
 
 func (e *entry) encode() ([]byte, error) { return json.Marshal(e) }
 
-// covers reports whether the checkpoint holds all that is known of a namespace: "" is all of them.
+// covers reports whether the checkpoint holds everything known of a namespace; "" means all namespaces.
 func (e *entry) covers(namespace string) bool {
 	if e.Namespace != "" {
 		return e.Namespace == namespace
@@ -89,29 +89,29 @@ func (e *entry) covers(namespace string) bool {
 	return namespace == "" && len(e.Lent) == 0 || namespace != "" && !slices.Contains(e.Lent, namespace)
 }
 
-// overlaps reports whether the checkpoint may hold objects of a namespace, "" being all of them.
+// overlaps reports whether the checkpoint may hold objects of a namespace; "" means all namespaces.
 func (e *entry) overlaps(namespace string) bool {
 	return namespace == "" || e.covers(namespace)
 }
 
-// Cluster identifies the cluster that is read, as far as it is known.
+// Cluster holds what is known of the identity of the cluster.
 type Cluster struct {
-	UID         string `json:"uid,omitempty"`         // "" where the right to read it is missing
-	Fingerprint string `json:"fingerprint,omitempty"` // of the URL and the certificate authority of the API server
+	UID         string `json:"uid,omitempty"`         // "" if the right to read it is missing
+	Fingerprint string `json:"fingerprint,omitempty"` // of the API server's URL and certificate authority
 }
 
-// is reports whether a checkpoint of stored may be used with the cluster, and whether that is certain.
+// is reports whether a checkpoint of the stored cluster may be used with this one, and whether that is certain.
 func (c Cluster) is(stored Cluster) (same, certain bool) {
 	switch {
 	case c.UID != "" && stored.UID != "":
 		return c.UID == stored.UID, true
-	case c.Fingerprint == "" || stored.Fingerprint == "": // the layout before had none
+	case c.Fingerprint == "" || stored.Fingerprint == "": // the previous layout had none
 		return true, false
 	}
 	return c.Fingerprint == stored.Fingerprint, false
 }
 
-// and returns all that is known of the cluster, where c is newer.
+// and merges the identity of the cluster with an older one.
 func (c Cluster) and(stored Cluster) Cluster {
 	if c.UID == "" {
 		c.UID = stored.UID

@@ -1,5 +1,5 @@
-// Package checkpoint keeps what each reader has read, as far as the next consumer accepted it, in a storage
-// extension, so that a restarted collector goes on where it was.
+// Package checkpoint stores the progress and inventory of each reader, as accepted by the next consumer, in a storage
+// extension, so that a restarted collector continues where it stopped.
 package checkpoint
 
 import (
@@ -18,22 +18,22 @@ import (
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/watchlist"
 )
 
-// Options say where checkpoints are kept and how often they are written.
+// Options configure where checkpoints are kept and how often they are written.
 type Options struct {
 	Extension storage.Extension
 	Receiver  component.ID
 
-	// Cluster returns what is known of the cluster that is read. It may become more.
+	// Cluster returns what is known of the cluster, which may become more over time.
 	Cluster func() Cluster
-	// Wanted reports whether a scope is configured, so that its checkpoint is nobody else's. nil: none is but those
-	// that are open.
+	// Wanted reports whether a scope is configured, so that its checkpoint must not be used for another one. nil: only
+	// open scopes are.
 	Wanted func(scope.Scope) bool
 
-	// A store is written Interval after a change, or as soon as MaxChanges wait.
+	// A store is written Interval after a change, or as soon as MaxChanges are pending.
 	Interval   time.Duration
 	MaxChanges int
 
-	// Report is called when the storage begins to fail, and with nil when it no longer does.
+	// Report is called with an error when the storage begins to fail, and with nil when it works again.
 	Report func(part string, err error)
 	Logger *zap.Logger
 }
@@ -42,21 +42,22 @@ const (
 	// storagePart names the storage in reports.
 	storagePart = "storage"
 
-	// openTimeout is how long a reader waits for a storage that cannot be opened, such as one that is locked by the
-	// collector which this one replaces. Then it reads without.
+	// openTimeout is how long a reader waits for a storage that cannot be opened, for example because the previous
+	// collector still locks it. Then it reads without the storage.
 	openTimeout = 10 * time.Second
 	// restoreTimeout is how long a reader waits for a storage that does not answer.
 	restoreTimeout = time.Minute
 	// introduceTimeout is how long records wait for a storage that does not answer.
 	introduceTimeout = 5 * time.Second
-	// shutdownTimeout is how long Shutdown waits for the storage where its context allows longer, and shutdownGrace
-	// how long where its context has ended.
+	// shutdownTimeout is how long Shutdown waits for the storage at most, and shutdownGrace how long it waits after its
+	// context has ended.
 	shutdownTimeout = 30 * time.Second
 	shutdownGrace   = 500 * time.Millisecond
 )
 
-// Keeper keeps the checkpoints of all readers of a receiver. Its own goroutine is the only one that calls the storage
-// extension, whose calls may take any time and heed no context: everybody else waits for it as long as they can afford.
+// Keeper keeps the checkpoints of all readers of a receiver. Only its own goroutine calls the storage extension, whose
+// calls may take any time and ignore their context. Everyone else waits for that goroutine only as long as they can
+// afford.
 type Keeper struct {
 	Options
 	fares condition
@@ -65,24 +66,24 @@ type Keeper struct {
 	stores   map[scope.Scope]*store
 	restores []*restore
 	jobs     []*job
-	late     map[scope.Scope]bool          // whose reader did not wait for the storage
-	extra    map[string]*storage.Operation // what the next transaction does besides, by key
+	late     map[scope.Scope]bool          // scopes whose reader did not wait for the storage
+	extra    map[string]*storage.Operation // additional operations of the next transaction, by key
 
 	asked chan struct{} // restores or jobs wait
-	wake  chan struct{} // something is to be written
-	full  chan struct{} // at once
+	wake  chan struct{} // something has to be written
+	full  chan struct{} // it has to be written at once
 
 	start, stop   sync.Once
 	closing, done chan struct{}
-	ctx           context.Context // of calls to the storage extension
+	ctx           context.Context // for calls to the storage extension
 	cancel        context.CancelFunc
 	shutdownErr   error // set before done is closed
 
-	// Of the keeper's goroutine.
+	// Used only by the keeper's goroutine.
 	client  storage.Client // nil: not open
 	index   map[string]*entry
-	removed map[string]bool // checkpoints of which objects may be left
-	broken  error           // why the storage must not be called any more
+	removed map[string]bool // removed checkpoints that may have objects left
+	broken  error           // why the storage must not be called any longer
 }
 
 // NewKeeper returns a keeper that opens its storage once Start is called.
@@ -115,8 +116,8 @@ func (k *Keeper) Start() {
 	})
 }
 
-// Shutdown writes what is left and closes the storage. Nothing may be accepted any more. It returns soon after ctx
-// ends, even if the storage does not answer; the storage is then closed when it does.
+// Shutdown writes what is pending and closes the storage. Nothing may be accepted any longer. It returns soon after ctx
+// ends, even if the storage does not answer; the storage is then closed once it does.
 func (k *Keeper) Shutdown(ctx context.Context) error {
 	k.start.Do(func() { close(k.done) }) // never started
 	k.stop.Do(func() { close(k.closing) })
@@ -139,9 +140,9 @@ func (k *Keeper) Shutdown(ctx context.Context) error {
 	return fmt.Errorf("cannot write the last checkpoints: %w; what was accepted since the last write will be emitted again", errNoAnswer)
 }
 
-// Restore gives a reader what was stored of its scope: add is called for each object, and then how far it had come is
-// returned. What is still true of the checkpoints of other scopes, which are no longer read, counts as stored of it.
-// Where it cannot be had the reader starts afresh, and the error says why; see also watchlist.Progress.Later.
+// Restore returns the checkpoint of a reader's scope: it calls add for each object and then returns the progress. What
+// still applies of the checkpoints of other scopes that are no longer read is included. If the checkpoint is not
+// available, the reader starts afresh and the error tells why; see also watchlist.Progress.Later.
 func (k *Keeper) Restore(ctx context.Context, of scope.Scope, add func(redact.Identity)) (watchlist.Progress, error) {
 	req := &restore{scope: of, add: add, answered: make(chan struct{})}
 	k.mu.Lock()
@@ -164,7 +165,7 @@ func (k *Keeper) Restore(ctx context.Context, of scope.Scope, add func(redact.Id
 			return req.progress, req.err
 		case <-failing.C:
 			if k.fares.cause() == nil {
-				continue // it is at work
+				continue // the keeper is working on it
 			}
 		case <-limit.C:
 		case <-ctx.Done():
@@ -174,7 +175,7 @@ func (k *Keeper) Restore(ctx context.Context, of scope.Scope, add func(redact.Id
 	}
 }
 
-// abandon lets a reader go on without its checkpoint, unless that has just come.
+// abandon makes a reader continue without its checkpoint, unless the answer has just arrived.
 func (k *Keeper) abandon(ctx context.Context, req *restore) (watchlist.Progress, error) {
 	k.mu.Lock()
 	abandoned := req.abandon()
@@ -196,8 +197,8 @@ func (k *Keeper) abandon(ctx context.Context, req *restore) (watchlist.Progress,
 	return watchlist.Progress{Later: req.answered}, cause
 }
 
-// Release writes what is pending of a scope, whose reader has ended, so that another reader may restore it. Without
-// an answer from the storage it returns when ctx ends.
+// Release writes the pending changes of a scope whose reader has ended, so that another reader may restore it. If the
+// storage does not answer, it returns when ctx ends.
 func (k *Keeper) Release(ctx context.Context, of scope.Scope) error {
 	k.mu.Lock()
 	s := k.stores[of]
@@ -219,9 +220,10 @@ func (k *Keeper) Release(ctx context.Context, of scope.Scope) error {
 	return nil
 }
 
-// BeforeDeliver is called with changes before the next consumer is given them, and stores which objects that consumer
-// has not had before. If the process crashes before it can store that they were accepted, the next one knows that they
-// may have been emitted, and emits the deletion of one that is gone. If they cannot be stored, records flow all the same.
+// BeforeDeliver is called with changes before the next consumer receives them, and stores the objects that are new to
+// that consumer. If the process crashes before it can store that they were accepted, the next process knows that they
+// may have been emitted, and emits a deletion for those that are gone. If they cannot be stored, records flow all the
+// same.
 func (k *Keeper) BeforeDeliver(ctx context.Context, changes []watchlist.Change) {
 	var introduced []*storage.Operation
 	k.mu.Lock()
@@ -236,7 +238,7 @@ func (k *Keeper) BeforeDeliver(ctx context.Context, changes []watchlist.Change) 
 	}
 	k.mu.Unlock()
 	if len(introduced) == 0 || k.fares.cause() != nil {
-		return // while the storage fails, it is tried at intervals, and not with each batch
+		return // while the storage fails, it is tried at intervals, not with each batch
 	}
 	wait, cancel := context.WithTimeout(ctx, introduceTimeout)
 	defer cancel()
@@ -245,8 +247,8 @@ func (k *Keeper) BeforeDeliver(ctx context.Context, changes []watchlist.Change) 
 	}
 }
 
-// Dropped notes records that the next consumer refused permanently. The position moves past them with what is accepted
-// after them; that nobody has these versions of their objects is kept.
+// Dropped notes records that the next consumer refused permanently. The position moves past them with the changes
+// accepted after them, but the checkpoint remembers that these versions of their objects were not accepted.
 func (k *Keeper) Dropped(changes []watchlist.Change) {
 	k.mu.Lock()
 	for i := range changes {
@@ -284,7 +286,7 @@ func signal(c chan struct{}) {
 	}
 }
 
-// isPending reports whether something waits to be written, under the lock that guards the store.
+// isPending reports whether the store has changes to write, under the lock that guards it.
 func (s *store) isPending(mu *sync.Mutex) bool {
 	mu.Lock()
 	defer mu.Unlock()

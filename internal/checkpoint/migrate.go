@@ -15,18 +15,18 @@ import (
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/scope"
 )
 
-// The layout before this one had a storage client for each reader, whose name was a hash that took in the API version
-// and the selectors as they were spelled, and one more client that listed what had been read with which selectors: from
-// that list the names can be made again.
+// The previous layout had one storage client for each reader, whose name was a hash that included the API version and
+// the spelling of the selectors. One more client listed which scopes had been read with which selectors, and the names
+// can be reconstructed from that list.
 const (
 	oldLayout         = "v1"
 	oldSelectorsName  = oldLayout + "_selectors"
 	oldProgressKey    = "progress"
 	oldObjectPrefix   = "object/"
-	oldSelectorsParts = 7 // of a key in the list
+	oldSelectorsParts = 7 // parts of a key in the list
 )
 
-// oldCheckpoint is a checkpoint of the layout before.
+// oldCheckpoint is a checkpoint of the previous layout.
 type oldCheckpoint struct {
 	clusterUID, version          string
 	resource                     schema.GroupResource
@@ -48,13 +48,13 @@ func (o oldCheckpoint) scope() scope.Scope {
 	return scope.New(o.resource, o.namespace, o.labelSelector, o.fieldSelector)
 }
 
-// oldIdentity is what makes several old checkpoints one: API versions and spellings do not count.
+// oldIdentity is the same for old checkpoints that are now one: API versions and spellings do not matter.
 type oldIdentity struct {
 	clusterUID string
 	scope      scope.Scope
 }
 
-// migrate takes over the checkpoints of the layout before, once. Where several have become one, the newest counts.
+// migrate copies the checkpoints of the previous layout, once. If several have become one, the newest counts.
 func (k *Keeper) migrate(client storage.Client) error {
 	list, err := k.oldCheckpoints()
 	if err != nil {
@@ -110,7 +110,7 @@ func (k *Keeper) migrate(client storage.Client) error {
 	return k.withOld(oldSelectorsName, k.clear)
 }
 
-// withOld calls f with a client of the layout before.
+// withOld calls f with a client of the previous layout.
 func (k *Keeper) withOld(name string, f func(storage.Client) error) error {
 	client, err := k.Extension.GetClient(k.ctx, component.KindReceiver, k.Receiver, name)
 	if err != nil {
@@ -119,7 +119,7 @@ func (k *Keeper) withOld(name string, f func(storage.Client) error) error {
 	return errors.Join(f(client), client.Close(k.ctx))
 }
 
-// oldCheckpoints lists what the layout before may hold.
+// oldCheckpoints lists the checkpoints that the previous layout may hold.
 func (k *Keeper) oldCheckpoints() (list []oldCheckpoint, err error) {
 	err = k.withOld(oldSelectorsName, func(c storage.Client) error {
 		return k.walk(c, func(key string, value []byte) ([]*storage.Operation, error) {
@@ -140,7 +140,7 @@ func (k *Keeper) oldCheckpoints() (list []oldCheckpoint, err error) {
 	return list, err
 }
 
-// takeOld copies a checkpoint in one transaction, and then clears where it was. If that is cut short it is done again.
+// takeOld copies a checkpoint in one transaction, and then clears the old one. If it is interrupted, it is repeated.
 func (k *Keeper) takeOld(client storage.Client, o oldCheckpoint) error {
 	e := newEntry(o.scope())
 	e.Cluster, e.ReadAt = Cluster{UID: o.clusterUID}, time.Now()
@@ -165,7 +165,7 @@ func (k *Keeper) takeOld(client storage.Client, o oldCheckpoint) error {
 		}
 		for _, known := range k.index {
 			if known.scope() == o.scope() && known.Cluster == e.Cluster {
-				return k.clear(c) // was taken over before, when the process was killed
+				return k.clear(c) // already copied before the process was killed
 			}
 		}
 		if err := client.Batch(k.ctx, operations...); err != nil {
@@ -179,12 +179,12 @@ func (k *Keeper) takeOld(client storage.Client, o oldCheckpoint) error {
 func (k *Keeper) walk(c storage.Client, f storage.WalkFunc) error {
 	walker, ok := c.(storage.Walker)
 	if !ok {
-		return nil // the layout before could not use it either
+		return nil // the previous version could not use it either
 	}
 	return walker.Walk(k.ctx, f)
 }
 
-// clear removes everything that is stored.
+// clear removes everything in a client.
 func (k *Keeper) clear(c storage.Client) error {
 	return k.walk(c, func(key string, _ []byte) ([]*storage.Operation, error) {
 		return []*storage.Operation{storage.DeleteOperation(key)}, nil

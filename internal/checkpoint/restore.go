@@ -22,16 +22,16 @@ import (
 type restore struct {
 	scope    scope.Scope
 	add      func(redact.Identity)
-	answered chan struct{} // closed with an answer, or when it is worth asking again
+	answered chan struct{} // closed with an answer, or when asking again may succeed
 	progress watchlist.Progress
 	err      error
 
 	mu        sync.Mutex
-	settled   bool // the answer has come
-	abandoned bool // the reader has gone on without
+	settled   bool // the answer has arrived
+	abandoned bool // the reader has continued without it
 }
 
-// abandon reports whether the reader goes on without an answer, because none has come.
+// abandon makes the reader continue without an answer, and reports whether it did: not if the answer has arrived.
 func (r *restore) abandon() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -49,7 +49,7 @@ func (r *restore) waits() bool {
 	return !r.abandoned
 }
 
-// give hands an object to the reader, if it still waits.
+// give passes an object to the reader, if it still waits.
 func (r *restore) give(id redact.Identity) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -58,13 +58,13 @@ func (r *restore) give(id redact.Identity) {
 	}
 }
 
-// answer lets the reader go on.
+// answer lets the reader continue.
 func (r *restore) answer(progress watchlist.Progress, err error) {
 	r.settle(progress, err)
 	close(r.answered)
 }
 
-// settle settles what the answer is, and reports whether the reader still waits for it.
+// settle fixes the answer, and reports whether the reader still waits for it.
 func (r *restore) settle(progress watchlist.Progress, err error) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -75,7 +75,7 @@ func (r *restore) settle(progress watchlist.Progress, err error) bool {
 	return true
 }
 
-// refuseAll answers everybody who waits with an error that no waiting helps against.
+// refuseAll answers all waiting requests with a permanent error.
 func (k *Keeper) refuseAll(err error) {
 	k.mu.Lock()
 	restores, jobs := k.restores, k.jobs
@@ -93,17 +93,17 @@ func (k *Keeper) refuseAll(err error) {
 // plan is how one reader gets its checkpoint.
 type plan struct {
 	*restore
-	store *store // what the reader goes on with
+	store *store // the store of the reader
 	own   *entry // the checkpoint of the scope itself, if there is one
 	parts []*entry
-	// unversioned: the initial state may have been emitted in part, and its set is not continued. All of it is emitted
-	// again in another set, and of what is known it is only kept that it may have been emitted.
+	// unversioned: part of the initial state may have been emitted, and its set is not continued. All of it is emitted
+	// again in another set. Of the known objects, only the fact that they may have been emitted is kept.
 	unversioned bool
 	objects     int
 	err         error // the checkpoint is damaged
 }
 
-// restoreAll answers all readers that wait, and reads what is stored once for all of them.
+// restoreAll answers all waiting readers, and reads the storage once for all of them.
 func (k *Keeper) restoreAll() error {
 	k.mu.Lock()
 	var waiting []*restore
@@ -128,7 +128,7 @@ func (k *Keeper) restoreAll() error {
 	return k.sweep()
 }
 
-// restoreThese answers all of the readers, or with an error none.
+// restoreThese answers all of the readers, or none if it returns an error.
 func (k *Keeper) restoreThese(waiting []*restore) error {
 	stored, err := k.readProgress()
 	if err != nil {
@@ -154,7 +154,7 @@ func (k *Keeper) restoreThese(waiting []*restore) error {
 	return nil
 }
 
-// progressOf is how far a checkpoint has come, or why that is not known.
+// progressOf is the progress of a checkpoint, or the error why it is not known.
 type progressOf struct {
 	storedProgress
 	err error
@@ -185,7 +185,7 @@ func (k *Keeper) readProgress() (map[string]progressOf, error) {
 	return stored, nil
 }
 
-// choose finds the checkpoints that a reader goes on with, and how far it has come with them.
+// choose selects the checkpoints from which a reader continues, and its progress.
 func (k *Keeper) choose(p *plan, cluster Cluster, stored map[string]progressOf, requested map[scope.Scope]bool, taken map[string]bool) {
 	k.mu.Lock()
 	open := make(map[scope.Scope]bool, len(k.stores))
@@ -204,7 +204,7 @@ func (k *Keeper) choose(p *plan, cluster Cluster, stored map[string]progressOf, 
 		switch {
 		case !same, taken[id], of.GroupResource != p.scope.GroupResource:
 		case of == p.scope:
-			if p.own == nil || sure && !certain || sure == certain && e.ReadAt.After(p.own.ReadAt) { // the one most likely right
+			if p.own == nil || sure && !certain || sure == certain && e.ReadAt.After(p.own.ReadAt) { // prefer the most certain, then the newest
 				p.own, certain = e, sure
 			}
 		case isRead(of), !e.overlaps(p.scope.Namespace):
@@ -231,7 +231,7 @@ func (k *Keeper) choose(p *plan, cluster Cluster, stored map[string]progressOf, 
 	case p.own != nil && len(p.parts) == 0 && p.own.covers(p.scope.Namespace):
 		p.store.progress, p.err = stored[p.own.id].storedProgress, stored[p.own.id].err
 	case p.own == nil && len(p.parts) == 1 && sameSelectors(p.parts[0].scope(), p.scope) && p.parts[0].covers(p.scope.Namespace) && stored[p.parts[0].id].ResourceVersion != "":
-		// All that was read of more, up to some version, is all that was read of this.
+		// A larger scope that was read up to some version includes this one up to that version.
 		p.store.progress, p.err = stored[p.parts[0].id].storedProgress, stored[p.parts[0].id].err
 	default:
 		p.store.progress, p.err = joined(p.sources(), stored)
@@ -242,7 +242,7 @@ func (k *Keeper) choose(p *plan, cluster Cluster, stored map[string]progressOf, 
 	}
 }
 
-// sources are all checkpoints that the reader goes on with.
+// sources returns all checkpoints from which the reader continues.
 func (p *plan) sources() []*entry {
 	if p.own == nil {
 		return p.parts
@@ -254,14 +254,14 @@ func sameSelectors(a, b scope.Scope) bool {
 	return a.LabelSelector == b.LabelSelector && a.FieldSelector == b.FieldSelector
 }
 
-// within reports whether a checkpoint holds nothing outside of a namespace, "" being all of them.
+// within reports whether a checkpoint holds only objects of a namespace; "" means all namespaces.
 func (e *entry) within(namespace string) bool {
 	return namespace == "" || e.Namespace == namespace
 }
 
-// joined is how far a reader has come that goes on with checkpoints of other scopes: everything that was known when
-// the newest of them was written has to be compared with what the server holds at that version or later, and what was
-// read of all of them ends with the oldest.
+// joined returns the progress of a reader that continues from checkpoints of other scopes. Its inventory has to be
+// compared with the server at the version of the newest checkpoint or later, and only up to the oldest one was
+// everything read.
 func joined(entries []*entry, stored map[string]progressOf) (all storedProgress, err error) {
 	oldest, doubt := storedProgress{}, watchlist.Doubt(0)
 	for _, e := range entries {
@@ -270,8 +270,10 @@ func joined(entries []*entry, stored map[string]progressOf) (all storedProgress,
 		case p.err != nil:
 			return storedProgress{}, p.err
 		case p.ResourceVersion == "":
+			all.Denied = all.Denied.and(p.Denied)
 			continue
 		}
+		all.Denied = all.Denied.and(p.Denied)
 		if all.ResourceVersion == "" || watchlist.VersionBefore(all.ResourceVersion, p.ResourceVersion) {
 			all.ResourceVersion, all.Closed, all.At = p.ResourceVersion, p.Closed, p.At
 		}
@@ -291,7 +293,7 @@ func joined(entries []*entry, stored map[string]progressOf) (all storedProgress,
 	return all, nil
 }
 
-// readObjects gives every reader its objects.
+// readObjects passes every reader its objects.
 func (k *Keeper) readObjects(plans []*plan) error {
 	readers := make(map[string][]*plan)
 	for _, p := range plans {
@@ -323,7 +325,7 @@ func (k *Keeper) readObjects(plans []*plan) error {
 	})
 }
 
-// take gives the reader an object of one of its checkpoints.
+// take passes the reader an object of one of its checkpoints.
 func (p *plan) take(from, object string, id redact.Identity) {
 	if p.err != nil || p.scope.Namespace != "" && id.Namespace != p.scope.Namespace {
 		return
@@ -343,10 +345,10 @@ func (p *plan) take(from, object string, id redact.Identity) {
 	p.give(id)
 }
 
-// finish answers a reader whose objects have been read, and lets the next transaction write what that changes.
+// finish answers a reader whose objects have been read, and adds the resulting changes to the next transaction.
 func (k *Keeper) finish(p *plan, cluster Cluster) {
 	if p.err != nil {
-		// Nothing of it can be used: what is known would not be all that was emitted.
+		// It cannot be used at all: the known objects would not be all that were emitted.
 		for _, e := range p.sources() {
 			k.remove(e)
 		}
@@ -364,12 +366,12 @@ func (k *Keeper) finish(p *plan, cluster Cluster) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if !p.settle(progress, err) {
-		return // it goes on without, and asks again
+		return // it continues without it, and asks again
 	}
 	e := p.store.entry
 	e.Cluster, e.ReadAt = cluster.and(e.Cluster), time.Now()
 	if p.scope.Namespace == "" {
-		e.Lent = nil // what was lent has come back
+		e.Lent = nil // the lent namespaces are included again
 	}
 	k.index[e.id] = e
 	p.store.entryChanged, p.store.changed, p.store.partial = true, true, k.late[p.scope]
@@ -379,7 +381,7 @@ func (k *Keeper) finish(p *plan, cluster Cluster) {
 	}
 }
 
-// takeOver removes from other checkpoints what has passed to the reader's own. It is called with the lock held.
+// takeOver removes from other checkpoints what was passed to the reader's own. It is called with the lock held.
 func (k *Keeper) takeOver(p *plan) {
 	var from []string
 	for _, e := range p.parts {
@@ -403,7 +405,7 @@ func (k *Keeper) takeOver(p *plan) {
 		zap.Strings("from", from), zap.Int("objects", p.objects), zap.Bool("compared", p.store.progress.Lost != nil))...)
 }
 
-// remove removes a checkpoint with the next transaction; its objects go later.
+// remove removes a checkpoint in the next transaction; its objects are removed later.
 func (k *Keeper) remove(e *entry) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -418,7 +420,7 @@ func (k *Keeper) removeLocked(e *entry) {
 	}
 }
 
-// logAfresh says why a resource is read afresh although there are checkpoints of it that nobody reads.
+// logAfresh logs why a resource is read afresh although it has checkpoints that no reader uses.
 func (k *Keeper) logAfresh(of scope.Scope, cluster Cluster, isRead func(scope.Scope) bool) {
 	var others []string
 	why := ""
@@ -434,7 +436,7 @@ func (k *Keeper) logAfresh(of scope.Scope, cluster Cluster, isRead func(scope.Sc
 		case certain:
 			why = "the checkpoint is of another cluster: its UID is " + e.Cluster.UID
 		default:
-			why = "the checkpoint is of an API server with another URL or certificate authority, and whether the cluster is the same is not known: " +
+			why = "the checkpoint is of an API server with another URL or certificate authority, and it is not known whether the cluster is the same: " +
 				"grant get on the namespace kube-system to have its UID"
 		}
 	}
@@ -442,7 +444,7 @@ func (k *Keeper) logAfresh(of scope.Scope, cluster Cluster, isRead func(scope.Sc
 		return
 	}
 	if why == "" {
-		why = "the checkpoints that there are hold other objects"
+		why = "the existing checkpoints hold other objects"
 	}
 	const most = 5
 	k.Logger.Info("starting afresh although there are checkpoints of the resource", append(of.LogFields(),
@@ -450,13 +452,13 @@ func (k *Keeper) logAfresh(of scope.Scope, cluster Cluster, isRead func(scope.Sc
 }
 
 const (
-	// unreadFor is how long a checkpoint is kept that no reader has.
+	// unreadFor is how long a checkpoint without a reader is kept.
 	unreadFor = 30 * 24 * time.Hour
-	// sweepObjects is how many objects of removed checkpoints one transaction removes.
+	// sweepObjects is how many objects of removed checkpoints one transaction deletes.
 	sweepObjects = 10_000
 )
 
-// tidy removes checkpoints that no reader has had for long.
+// tidy removes checkpoints that have had no reader for a long time.
 func (k *Keeper) tidy() {
 	cluster, now := k.Cluster(), time.Now()
 	k.mu.Lock()
@@ -470,21 +472,21 @@ func (k *Keeper) tidy() {
 		s := k.stores[of]
 		switch {
 		case s != nil && s.entry == e, now.Sub(e.ReadAt) < unreadFor:
-		case s == nil && same && k.Wanted != nil && k.Wanted(of): // it will be read once its reader starts
+		case s == nil && same && k.Wanted != nil && k.Wanted(of): // its reader has yet to start
 		default:
-			k.Logger.Info("removing checkpoint that has not been read for long", append(of.LogFields(), zap.Time("read_at", e.ReadAt))...)
+			k.Logger.Info("removing checkpoint that has had no reader for a long time", append(of.LogFields(), zap.Time("read_at", e.ReadAt))...)
 			k.removeLocked(e)
 		}
 	}
 	signal(k.wake)
 }
 
-// sweep removes the objects of checkpoints that were removed.
+// sweep deletes the objects of removed checkpoints.
 func (k *Keeper) sweep() error {
 	if len(k.removed) == 0 {
 		return nil
 	}
-	if err := k.write(nil); err != nil { // first the note that they are removed
+	if err := k.write(nil); err != nil { // first store that they are removed
 		return err
 	}
 	for found := sweepObjects; found == sweepObjects; {

@@ -25,21 +25,21 @@ var (
 
 const (
 	firstRetry, mostRetry = time.Second, 30 * time.Second
-	// tidyInterval is how often checkpoints that are no longer read are looked for.
+	// tidyInterval is how often unused checkpoints are looked for.
 	tidyInterval = 24 * time.Hour
 )
 
-// job is a transaction that somebody waits for: what is pending in all stores, and then introduced.
+// job is a transaction for which a caller waits: what is pending in all stores, and then introduced.
 type job struct {
 	introduced []*storage.Operation
 	answered   chan struct{}
 
 	mu        sync.Mutex
-	abandoned bool // nobody waits any more
+	abandoned bool // the caller no longer waits
 	err       error
 }
 
-// do lets the keeper's goroutine write what is pending and then introduced, and waits for it until ctx ends.
+// do makes the keeper's goroutine write what is pending and then introduced, and waits for it until ctx ends.
 func (k *Keeper) do(ctx context.Context, introduced []*storage.Operation) error {
 	j := &job{introduced: introduced, answered: make(chan struct{})}
 	k.mu.Lock()
@@ -59,11 +59,11 @@ func (k *Keeper) do(ctx context.Context, introduced []*storage.Operation) error 
 	}
 }
 
-// run calls the storage until Shutdown: it opens it, gives readers their checkpoints, and writes what is accepted.
+// run handles the storage until Shutdown: it opens it, passes readers their checkpoints, and writes accepted changes.
 func (k *Keeper) run() {
 	defer k.closeClient()
 	retry := retry.NewBackoff(firstRetry, mostRetry)
-	due := time.After(0) // to open, or to write; nil: there is nothing to do
+	due := time.After(0) // time to open or write; nil: nothing to do
 	tidy := time.NewTicker(tidyInterval)
 	defer tidy.Stop()
 	for {
@@ -94,13 +94,13 @@ func (k *Keeper) run() {
 			if k.turn() == nil {
 				retry.Reset()
 			} else if k.broken == nil {
-				due = time.After(k.pause(retry)) // what is accepted meanwhile joins it
+				due = time.After(k.pause(retry)) // changes accepted in the meantime are included
 			}
 		}
 	}
 }
 
-// pause is how long to wait before the storage is tried again: not for long while a reader waits for it.
+// pause returns how long to wait before the storage is tried again, which is short while a reader waits for it.
 func (k *Keeper) pause(retry *backoff.ExponentialBackOff) time.Duration {
 	pause := retry.NextBackOff()
 	k.mu.Lock()
@@ -111,7 +111,7 @@ func (k *Keeper) pause(retry *backoff.ExponentialBackOff) time.Duration {
 	return pause
 }
 
-// turn does all that waits to be done.
+// turn does all pending work.
 func (k *Keeper) turn() error {
 	if k.broken != nil {
 		return k.broken
@@ -131,7 +131,7 @@ func (k *Keeper) turn() error {
 	return err
 }
 
-// serve answers whoever waits.
+// serve answers waiting readers and jobs.
 func (k *Keeper) serve() error {
 	k.mu.Lock()
 	jobs := k.jobs
@@ -155,7 +155,7 @@ func (k *Keeper) serve() error {
 	return k.call("read checkpoints", k.restoreAll)
 }
 
-// call calls the storage, and notes if it fails.
+// call calls the storage, and notes a failure.
 func (k *Keeper) call(what string, f func() error) error {
 	err := k.attempt(what, f)
 	if err != nil {
@@ -164,8 +164,8 @@ func (k *Keeper) call(what string, f func() error) error {
 	return err
 }
 
-// attempt calls the storage. A panic in the extension, as bbolt has on some damaged files, ends the use of the storage
-// and not the collector.
+// attempt calls the storage. A panic in the extension, such as bbolt's on some damaged files, ends the use of the
+// storage but not the collector.
 func (k *Keeper) attempt(what string, f func() error) (err error) {
 	if k.broken != nil {
 		return k.broken
@@ -190,9 +190,9 @@ func (k *Keeper) attempt(what string, f func() error) (err error) {
 	return nil
 }
 
-// explained says what is meant by an error of a storage extension that says too little.
+// explained adds an explanation to an unclear error of a storage extension.
 func explained(err error) error {
-	if err.Error() == "timeout" { // of bbolt, which waited for the lock of the file
+	if err.Error() == "timeout" { // from bbolt, which waited for the file lock
 		return fmt.Errorf("its file is locked, probably by another collector that still runs: %w", err)
 	}
 	return err
@@ -215,7 +215,7 @@ func (k *Keeper) open() error {
 		err = k.migrate(client)
 	}
 	if err != nil {
-		_ = client.Close(k.ctx) // the error before it says more
+		_ = client.Close(k.ctx) // the first error is more useful
 		return err
 	}
 	k.client = client
@@ -223,14 +223,14 @@ func (k *Keeper) open() error {
 	return nil
 }
 
-// readIndex learns which checkpoints there are, and whether those of the layout before were taken over.
+// readIndex reads which checkpoints exist, and reports whether those of the previous layout were migrated.
 func (k *Keeper) readIndex(client storage.Client, walker storage.Walker) (migrated bool, err error) {
 	clear(k.index)
 	damaged := 0
 	err = walker.Walk(k.ctx, func(key string, value []byte) ([]*storage.Operation, error) {
 		rest, ok := strings.CutPrefix(key, checkpointPrefix)
 		if !ok {
-			return nil, storage.SkipAll // what follows are objects
+			return nil, storage.SkipAll // only objects follow
 		}
 		if id, ok := strings.CutSuffix(rest, scopeSuffix); ok {
 			if e, err := decodeEntry(id, value); err == nil {
@@ -316,7 +316,7 @@ func (k *Keeper) write(introduced []*storage.Operation) error {
 	for _, op := range extra {
 		operations = append(operations, op)
 	}
-	// In order of their keys: a B+ tree, as file_storage has it, takes many keys in any other order only slowly.
+	// Sorted by key: inserting many keys into a B+ tree, as in file_storage, is slow in any other order.
 	slices.SortFunc(operations, func(a, b *storage.Operation) int { return strings.Compare(a.Key, b.Key) })
 	err := k.client.Batch(k.ctx, operations...)
 	if err == nil {
@@ -334,7 +334,7 @@ func (k *Keeper) write(introduced []*storage.Operation) error {
 	return err
 }
 
-// condition is whether the storage can be used. It is logged and reported when that changes, and when the cause does.
+// condition is whether the storage works. A change of it, or of the cause, is logged and reported.
 type condition struct {
 	report func(part string, err error)
 	logger *zap.Logger
@@ -344,7 +344,7 @@ type condition struct {
 	since time.Time
 }
 
-// cause returns why the storage cannot be used, or nil if it can.
+// cause returns why the storage does not work, or nil if it does.
 func (c *condition) cause() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -346,7 +346,7 @@ func TestUnreadCheckpointsAreRemovedAfterAWhile(t *testing.T) {
 		assert.Len(t, ids(t, extension), 3)
 		time.Sleep(3 * 24 * time.Hour)
 		assert.Len(t, ids(t, extension), 2)
-		assert.Equal(t, 1, logs.FilterMessageSnippet("has not been read for long").Len())
+		assert.Equal(t, 1, logs.FilterMessageSnippet("has had no reader for a long time").Len())
 		require.NoError(t, l.Shutdown(t.Context()))
 
 		time.Sleep(40 * 24 * time.Hour)

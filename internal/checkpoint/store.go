@@ -9,8 +9,8 @@ import (
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/watchlist"
 )
 
-// store is the checkpoint of one reader, and what of it is not written yet. It advances with what the next consumer
-// accepted, and never ahead of it: progress and objects of an accepted batch are written in one transaction.
+// store is the checkpoint of one reader, including what is not written yet. It advances with what the next consumer
+// accepted, never ahead of it: progress and objects of an accepted batch are written in one transaction.
 type store struct {
 	entry        *entry
 	entryChanged bool
@@ -19,8 +19,8 @@ type store struct {
 	changed  bool                               // progress differs from what is stored
 	objects  map[watchlist.Key]*redact.Identity // changes that are not stored yet; nil is a deletion
 
-	// partial: reading began before the storage could be used. Objects are kept, but until all that the reader knows
-	// has come, the position would claim too much.
+	// partial: reading began before the storage was usable. Objects are kept, but a position would claim too much until
+	// the reader has sent its whole inventory.
 	partial bool
 }
 
@@ -28,19 +28,19 @@ func newStore(e *entry) *store {
 	return &store{entry: e, objects: make(map[watchlist.Key]*redact.Identity)}
 }
 
-// introduces reports whether the next consumer is given an object for the first time.
+// introduces reports whether the next consumer receives an object for the first time.
 func introduces(c *watchlist.Change) bool {
 	return c.Type == watchlist.Added || c.Type == watchlist.Snapshot && c.Origin != watchlist.Relist
 }
 
-// introduction stores an object that may have been emitted, in what version nobody knows.
+// introduction returns the operation that stores an object that may have been emitted in an unknown version.
 func introduction(id string, c *watchlist.Change) *storage.Operation {
 	known := c.Object.Identity
 	known.ResourceVersion = ""
 	return storage.SetOperation(objectKey(id, c.Key), encodeObject(known))
 }
 
-// accept notes a change that the next consumer has accepted, or that needs nobody's acceptance.
+// accept notes a change that the next consumer has accepted, or that needs no acceptance.
 func (s *store) accept(c *watchlist.Change) {
 	switch c.Type {
 	case watchlist.Snapshot, watchlist.Added, watchlist.Modified, watchlist.Known:
@@ -59,7 +59,7 @@ func (s *store) accept(c *watchlist.Change) {
 	}
 }
 
-// drop notes an object whose newest version, or whose deletion, nobody has.
+// drop notes an object whose newest version, or whose deletion, was refused.
 func (s *store) drop(c *watchlist.Change) {
 	switch c.Type {
 	case watchlist.Snapshot, watchlist.Added, watchlist.Modified, watchlist.Deleted:
@@ -67,35 +67,29 @@ func (s *store) drop(c *watchlist.Change) {
 		id.ResourceVersion = ""
 		s.objects[c.Key] = &id
 	}
-	d := s.progress.Denied
-	if d == nil {
-		d = &storedDenial{Time: c.ReadAt}
-		s.progress.Denied = d
-	}
-	d.Records++
 	from, to := c.Span()
-	if d.From == "" || watchlist.VersionBefore(from, d.From) {
-		d.From = strings.Clone(from)
-	}
-	if d.To == "" || watchlist.VersionBefore(d.To, to) {
-		d.To = strings.Clone(to)
-	}
+	s.progress.Denied = s.progress.Denied.and(&storedDenial{
+		Records: 1, From: strings.Clone(from), To: strings.Clone(to), Time: c.ReadAt,
+	})
 	s.changed = true
 }
 
-// reported takes what an accepted gap record reports off what was dropped.
+// reported subtracts what an accepted gap record reports from the dropped records.
 func (s *store) reported(g *watchlist.GapInfo) {
 	d := s.progress.Denied
 	if d == nil || g.Dropped == 0 {
 		return
 	}
-	if d.Records -= g.Dropped; d.Records <= 0 {
+	left := *d // which checkpoints of other scopes may share
+	if left.Records -= g.Dropped; left.Records > 0 {
+		s.progress.Denied = &left
+	} else {
 		s.progress.Denied = nil
 	}
 	s.changed = true
 }
 
-// advance moves the progress with an accepted change. It never moves back, but into another history.
+// advance moves the progress with an accepted change. It never moves back, except into another history.
 func (s *store) advance(c *watchlist.Change) {
 	p := &s.progress
 	switch {
@@ -129,8 +123,8 @@ func (s *store) close(c *watchlist.Change) {
 	p := &s.progress
 	rv := c.ReachedVersion()
 	switch {
-	case rv == "": // the resource is gone, and what was known of it
-		*p = storedProgress{}
+	case rv == "": // the resource is gone, and its inventory
+		*p = storedProgress{Denied: p.Denied}
 	case c.Rewinds || !watchlist.VersionBefore(rv, p.ResourceVersion):
 		p.ResourceVersion, p.Closed, p.At = strings.Clone(rv), true, nil
 		p.Epoch, p.Objects = "", 0
@@ -152,7 +146,7 @@ func (s *store) moveTo(c *watchlist.Change) {
 	}
 }
 
-// pending is how many changes are not stored yet.
+// pending returns how many changes are not stored yet.
 func (s *store) pending() int {
 	if (s.changed || s.entryChanged) && len(s.objects) == 0 {
 		return 1
@@ -160,14 +154,14 @@ func (s *store) pending() int {
 	return len(s.objects)
 }
 
-// transaction is what was pending in a store, while it is written.
+// transaction holds the pending changes of a store while they are written.
 type transaction struct {
 	store        *store
 	objects      map[watchlist.Key]*redact.Identity
 	entryChanged bool
 }
 
-// take takes what is pending out of the store, and appends the operations that write it.
+// take removes the pending changes from the store, and appends the operations that write them.
 func (s *store) take(operations []*storage.Operation) (transaction, []*storage.Operation, error) {
 	progress, err := s.progress.encode()
 	if err != nil {
@@ -193,7 +187,7 @@ func (s *store) take(operations []*storage.Operation) (transaction, []*storage.O
 	return t, operations, nil
 }
 
-// putBack returns a transaction that could not be written. What was accepted since then is newer.
+// putBack returns the changes of a failed transaction to the store. Changes accepted since then are newer.
 func (t transaction) putBack() {
 	s := t.store
 	for key, id := range s.objects {

@@ -102,13 +102,13 @@ func TestItemsWithoutRecordsAreNeverDropped(t *testing.T) {
 func TestItemsWithoutRecordsEndNoDenial(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(Options[item]{BatchMaxRecords: 1}, func(context.Context, []int) error { return errBad })
-		for id := range 10 * patience {
+		for id := range 10 * maxDenials {
 			r.offer(t, item{id, 1}, item{-1, 1})
 		}
 		r.Start()
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		if n := r.sink.tried(); n < patience || n > patience+20 {
+		if n := r.sink.tried(); n < maxDenials || n > maxDenials+20 {
 			t.Errorf("%d calls in a minute", n)
 		}
 		time.Sleep(7 * time.Minute)
@@ -251,8 +251,8 @@ func TestConsumerThatDeniesEverythingIsNotHammered(t *testing.T) {
 			synctest.Wait()
 			calls := r.sink.tried()
 			// A batch comes every 15 to 45 seconds, and takes no more than this.
-			first, each := 2*patience+3*bits.Len(uint(batch)), 2*bits.Len(uint(batch))
-			if most := first + patience + 3600/15*each; calls > most {
+			first, each := 2*maxDenials+3*bits.Len(uint(batch)), 2*bits.Len(uint(batch))
+			if most := first + maxDenials + 3600/15*each; calls > most {
 				t.Errorf("batches of %d: %d calls in an hour, want at most %d", batch, calls, most)
 			}
 			if calls < 3600/45 {
@@ -310,7 +310,7 @@ func TestRandomVerdicts(t *testing.T) {
 				switch {
 				case rng.IntN(5) == 0:
 					it.id = -1 - id // makes no record
-				case rng.IntN(poisonIn) == 0 && inRow < patience-1:
+				case rng.IntN(poisonIn) == 0 && inRow < maxDenials-1:
 					poison[id] = true
 					inRow++
 				default:

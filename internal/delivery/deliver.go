@@ -3,22 +3,22 @@ package delivery
 import "time"
 
 const (
-	// A refusal such as a full sending queue is often over at once.
+	// A refusal, such as by a full sending queue, is often over quickly.
 	retryFirst = 50 * time.Millisecond
 	retryMax   = 30 * time.Second
 
-	// patience is how many drops in a row, with nothing accepted between them, are taken as a consumer that refuses
-	// everything, such as one whose credentials have expired. From then on more is dropped at once and the delivery
-	// slows down, so that the calls do not multiply.
-	patience = 32
+	// maxDenials is how many drops in a row, with nothing accepted between them, mean that the consumer refuses
+	// everything, such as one with expired credentials. From then on larger parts are dropped together and the delivery
+	// slows down, so that the number of calls stays small.
+	maxDenials = 32
 )
 
 // deliver gives d.batch to the consumer until every record is accepted or dropped. It returns false when the time for
 // that is over; what is left then stays in flight, for Shutdown to count.
 func (d *Delivery[T]) deliver() bool {
 	d.BeforeDeliver(d.ctx, d.batch)
-	// A consumer that refused everything may accept again, so the records of a new batch are tried one by one first.
-	d.denials = min(d.denials, patience)
+	// A consumer that refused everything may accept again, so the first records of a new batch are tried one by one.
+	d.denials = min(d.denials, maxDenials)
 	d.segment = append(d.segment[:0], len(d.batch))
 	for next := 0; len(d.segment) > 0; {
 		last := len(d.segment) - 1
@@ -41,19 +41,19 @@ func (d *Delivery[T]) deliver() bool {
 		if !ok {
 			return false
 		}
-		clear(segment) // is off the account, so it must not hold memory either
+		clear(segment) // no longer counted, so it must not hold memory either
 		next += n
 	}
 	d.batch = d.batch[:0]
 	if d.BatchMaxRecords <= 0 {
-		d.batch = nil // nothing bounds what it has grown to
+		d.batch = nil // its capacity is not bounded
 	}
 	return true
 }
 
-// half returns how many items the first half of a segment has, or 0 where its records are dropped together: always if
-// there is one, and if there are few while the consumer refuses everything. These few are twice as many at each drop,
-// which is how a batch of n records costs in the order of log n calls and not n.
+// half returns the number of items in the first half of a segment, or 0 if its records are to be dropped together:
+// always for a single record, and for small segments while the consumer refuses everything. The size of a small segment
+// doubles with each drop, so that a batch of n records costs about log n calls instead of n.
 func (d *Delivery[T]) half(segment []T) int {
 	records := 0
 	for _, item := range segment {
@@ -62,8 +62,8 @@ func (d *Delivery[T]) half(segment []T) int {
 		}
 	}
 	together := 1
-	if d.denials > patience {
-		together <<= min(d.denials-patience, 30)
+	if d.denials > maxDenials {
+		together <<= min(d.denials-maxDenials, 30)
 	}
 	if records <= together {
 		return 0
@@ -79,8 +79,8 @@ func (d *Delivery[T]) half(segment []T) int {
 	return 0
 }
 
-// try gives items to the consumer until it accepts them or refuses them permanently. ok is false when the time for that
-// is over; called is false when the items have no records, which needs no consumer.
+// try gives items to the consumer until it accepts them or refuses them permanently. ok is false if the time for that
+// is over; called is false if the items have no records and the consumer was not needed.
 func (d *Delivery[T]) try(items []T) (called, ok bool, refusal error) {
 	defer d.refused.Reset()
 	for {
@@ -108,8 +108,8 @@ func (d *Delivery[T]) try(items []T) (called, ok bool, refusal error) {
 	}
 }
 
-// pause waits before the next try and returns false when the time to deliver is over. The beginning of Shutdown ends a
-// pause, since what is left of a long one may be all the time there is, and the next pauses are short again.
+// pause waits before the next try and returns false if the time to deliver is over. The beginning of Shutdown ends a
+// pause, since the rest of a long one may exceed the remaining time; the next pauses are short again.
 func (d *Delivery[T]) pause(pause time.Duration) bool {
 	closing := d.closing
 	if d.hurried {
@@ -180,22 +180,22 @@ func (d *Delivery[T]) logDrop(dropped []T, refusal error) {
 	}
 	now := time.Now()
 	d.losses.dropped(now, len(dropped), names, refusal)
-	if d.denials >= patience {
+	if d.denials >= maxDenials {
 		d.trouble.refusesAll(now, refusal)
 	} else {
-		d.trouble.accepted(now) // it has decided, so nothing is tried again
+		d.trouble.accepted(now) // it has decided, so there is no retry
 	}
 }
 
-// isOver reports whether Shutdown has returned and counted what is in flight as not delivered. What Accepted and
-// Dropped would note may be closed by then. To deliver these records again is what at-least-once allows.
+// isOver reports whether Shutdown has returned and counted the items in flight as not delivered. The targets of
+// Accepted and Dropped may be closed by then. At-least-once delivery allows these records to be delivered again.
 func (d *Delivery[T]) isOver() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.gaveUp
 }
 
-// release takes items off the account.
+// release stops counting items as in flight.
 func (d *Delivery[T]) release(items []T) {
 	bytes, records := 0, 0
 	for _, item := range items {
@@ -207,9 +207,9 @@ func (d *Delivery[T]) release(items []T) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.gaveUp {
-		return // Shutdown has done it
+		return // Shutdown has already done it
 	}
-	// Before any producer can take the space: otherwise more than MaxBytes would seem to wait.
+	// Before any producer can use the space: otherwise the metric would exceed MaxBytes.
 	if bytes != 0 {
 		d.QueueBytes(-bytes)
 	}

@@ -1,11 +1,11 @@
-// Package delivery stands between producers that must never wait and a consumer that may be slow, refuse, or be gone
-// for a while.
+// Package delivery decouples producers that must never wait from a consumer that may be slow, refuse records, or be
+// unavailable for a while.
 //
 // Items wait in a queue bounded in bytes. One goroutine cuts the queue into batches, builds the logs of a batch and
 // gives them to the next consumer until it accepts them. Order is kept throughout: while one batch is retried, nothing
-// else is delivered. A batch that the consumer refuses permanently is halved until the records it refuses stand alone;
-// only these are dropped, and the producer learns which. The bytes of an item count until the consumer has accepted the
-// item or it was dropped.
+// else is delivered. A batch that the consumer refuses permanently is halved until the refused records are isolated;
+// only these are dropped, and the producer is informed. The bytes of an item count until the consumer has accepted it
+// or it was dropped.
 package delivery
 
 import (
@@ -47,8 +47,8 @@ type Options[T any] struct {
 	IsRecord func(T) bool
 	// Describe returns the identity of an item for the log, never its content. Without it only numbers are logged.
 	Describe func(T) string
-	// Build makes the logs of some items. It is called anew for every try, because the consumer may own, and change,
-	// what it was given.
+	// Build creates the logs of some items. It is called again for every try, because the consumer may own and change
+	// the logs it was given.
 	Build func([]T) plog.Logs
 	// Next is the consumer.
 	Next consumer.Logs
@@ -61,15 +61,15 @@ type Options[T any] struct {
 	// Dropped is called with the records that Next refused permanently with err, before anything behind them is
 	// accepted. They will not be delivered again.
 	Dropped func(dropped []T, err error)
-	// AcceptedAgain is called when Next accepts a record for the first time after a drop, after the call of Accepted.
+	// AcceptedAgain is called when Next first accepts a record after a drop, after the call of Accepted.
 	AcceptedAgain func()
 
-	// Retried is called each time that Next refuses records for the time being.
+	// Retried is called each time Next refuses records temporarily.
 	Retried func()
 	// QueueBytes is called with each change of the bytes that are queued or in flight. It is called concurrently.
 	QueueBytes func(delta int)
-	// Report is called with an error when Next begins to be in trouble, and with nil when that is over. It is called
-	// from two goroutines, though never at once.
+	// Report is called with an error when trouble with Next begins, and with nil when it is over. It is called from two
+	// goroutines, but never concurrently.
 	Report func(error)
 
 	Logger *zap.Logger
@@ -88,13 +88,13 @@ type Delivery[T any] struct {
 	queue    fifo[T]
 	queued   int           // bytes in the queue
 	inflight int           // bytes of the batch in flight that are neither accepted nor dropped
-	pending  int           // records of that batch of which the same is true
-	space    chan struct{} // closed when there is space again; nil when nobody waits for it
+	pending  int           // records of that batch that are neither accepted nor dropped
+	space    chan struct{} // closed when there is space again; nil if no producer waits for it
 	started  bool
 	closed   bool
 	gaveUp   bool // Shutdown has stopped waiting for the consumer
 
-	work    chan struct{} // holds a token when the loop has something to look at
+	work    chan struct{} // holds a token when the loop has something to do
 	closing chan struct{} // closed when Shutdown begins
 	done    chan struct{} // closed when the loop has ended
 	drained chan struct{} // closed when Shutdown has its result, drainErr
@@ -105,11 +105,11 @@ type Delivery[T any] struct {
 	trouble  trouble
 	losses   losses
 
-	// Of the goroutine that delivers.
+	// Used only by the goroutine that delivers.
 	batch   []T
-	segment []int                       // how d.batch is cut, the next segment last
+	segment []int                       // sizes of the segments of d.batch, the next one last
 	denials int                         // drops since a record was accepted
-	lost    bool                        // a record was dropped, and none accepted since
+	lost    bool                        // a record was dropped, and none was accepted since
 	hurried bool                        // Shutdown has ended a pause
 	refused *backoff.ExponentialBackOff // pauses before the next try of the same records
 	denied  *backoff.ExponentialBackOff // pauses while every record is refused permanently
@@ -120,7 +120,7 @@ func New[T any](o Options[T]) *Delivery[T] {
 	if o.Logger == nil {
 		o.Logger = zap.NewNop()
 	}
-	// Where the delivery stands in its loop explains nothing about the consumer.
+	// A stack trace of the delivery loop explains nothing about the consumer.
 	o.Logger = o.Logger.WithOptions(zap.AddStacktrace(zap.FatalLevel))
 	setDefaults(&o)
 	ctx, cancel := context.WithCancel(context.Background())
@@ -140,7 +140,7 @@ func New[T any](o Options[T]) *Delivery[T] {
 	}
 }
 
-// setDefaults gives every function that may be missing one that does nothing.
+// setDefaults sets missing optional functions to ones that do nothing.
 func setDefaults[T any](o *Options[T]) {
 	if o.IsRecord == nil {
 		o.IsRecord = func(T) bool { return true }
@@ -191,13 +191,13 @@ func (d *Delivery[T]) run() {
 		if !d.deliver() {
 			return
 		}
-		if d.denials >= patience && !d.pause(d.denied.NextBackOff()) {
+		if d.denials >= maxDenials && !d.pause(d.denied.NextBackOff()) {
 			return
 		}
 	}
 }
 
-// watch logs what becomes due with time, also while the consumer does not return.
+// watch logs periodic summaries, even while the consumer does not return.
 func (d *Delivery[T]) watch(ctx context.Context) {
 	ticker := time.NewTicker(tickEvery)
 	defer ticker.Stop()
@@ -222,9 +222,10 @@ var (
 	errNotStarted   = errors.New("delivery was not started")
 )
 
-// Shutdown takes no more items and delivers what is queued, until ctx ends or DrainTimeout is over, whichever is first.
-// It then cancels the consumer's context and waits for at most a second more, even where the consumer ignores that. The
-// error contains how many records were not delivered. Further calls wait for the result of the first, or for their ctx.
+// Shutdown stops accepting items and delivers the queue until ctx ends or DrainTimeout is over, whichever comes first.
+// It then cancels the consumer's context and waits for at most another second, even if the consumer ignores the
+// cancellation. The error contains the number of records that were not delivered. Further calls wait for the result of
+// the first, or for their ctx.
 func (d *Delivery[T]) Shutdown(ctx context.Context) error {
 	d.mu.Lock()
 	first := !d.closed
@@ -277,7 +278,7 @@ func (d *Delivery[T]) drain(ctx context.Context, started bool) error {
 	}
 }
 
-// leave lets go of what is queued or in flight and returns an error with the number of records, if there were any.
+// leave abandons what is queued or in flight and returns an error with the number of records, if there were any.
 func (d *Delivery[T]) leave(cause error) error {
 	d.mu.Lock()
 	d.gaveUp = true

@@ -14,13 +14,13 @@ import (
 // reports whether it occurs anywhere, which is not enough where errors are joined.
 var permanentType = reflect.TypeOf(consumererror.NewPermanent(errors.New("")))
 
-// permanent reports whether err will be returned again whatever the time. Where several consumers were given the logs,
-// their errors come joined, and perhaps wrapped as a whole, as the Collector's pipeline telemetry does
-// (consumererror.NewDownstream). Then every one of them has to be permanent: the batch is tried again as long as one
-// consumer may take it later. The others may see it twice, which its ids show, but none loses it.
+// permanent reports whether a retry would return err again at any time. If several consumers received the logs, their
+// errors are joined, and perhaps wrapped as a whole, as the Collector's pipeline telemetry does
+// (consumererror.NewDownstream). Then all of them have to be permanent: the batch is retried as long as one consumer
+// may accept it later. The others may receive it twice, which the ids of its records reveal, but none loses it.
 //
-// An error without the mark is transient, also one with a status that OTLP calls not retryable: the Collector's own
-// retries make no other distinction.
+// An error without the mark is transient, even with a status that OTLP calls not retryable: the Collector's own retries
+// make no other distinction.
 func permanent(err error) bool {
 	if err == nil {
 		return false
@@ -55,8 +55,8 @@ func branches(err error) ([]error, bool) {
 	return nil, false
 }
 
-// cause returns the error to show for err: the first transient one where some of the joined ones are permanent, since
-// that is why the records are tried again, and otherwise err.
+// cause returns the error to log for err: if some of the joined errors are permanent, the first transient one, because
+// it is the reason for the retry; otherwise err.
 func cause(err error) error {
 	mixed := false
 	for e := err; e != nil; e = errors.Unwrap(e) {
@@ -76,11 +76,11 @@ func cause(err error) error {
 	return err
 }
 
-// maxErrorRunes bounds what is logged of an error.
+// maxErrorRunes bounds the logged text of an error.
 const maxErrorRunes = 400
 
-// errorText returns what may be logged of an error that comes from outside: its first line up to the first quoted
-// object, as plain text of at most maxErrorRunes.
+// errorText returns the text of an external error that is safe to log: its first line up to the first quoted object, as
+// plain text of at most maxErrorRunes.
 func errorText(err error) string {
 	text, _, _ := strings.Cut(strings.TrimSpace(err.Error()), "\n")
 	for _, object := range []string{`{"`, `{\"`, `'{`, `"{`} {
@@ -104,8 +104,8 @@ func errorText(err error) string {
 	}, text)
 }
 
-// variable is what differs between errors of one kind: what is quoted, paths, numbers and names with digits.
+// variable matches the parts that differ between errors of one kind: quoted text, paths, numbers and names with digits.
 var variable = regexp.MustCompile(`"[^"]*"|'[^']*'|\S*(?:\d{4}|/|\d[A-Za-z-]|[A-Za-z-]\d)\S*`)
 
-// kindOf returns the text of an error without what differs between errors of one kind.
+// kindOf returns the text of an error without its variable parts.
 func kindOf(text string) string { return variable.ReplaceAllString(text, "*") }

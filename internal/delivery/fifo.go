@@ -2,16 +2,16 @@ package delivery
 
 import "time"
 
-// entry is one queued item, with what decides about its batch.
+// entry is one queued item, with the values that decide about its batch.
 type entry[T any] struct {
 	item T
 	size int
-	at   time.Duration // when it was offered, since the start of the delivery
+	at   time.Duration // when it was offered, relative to the start of the delivery
 }
 
 const (
 	blockLen  = 64
-	maxSpares = 16 // of a batch of the usual size, so that a steady stream does not allocate
+	maxSpares = 16 // enough for a batch of the usual size, so that a steady stream does not allocate
 )
 
 type block[T any] struct {
@@ -19,8 +19,8 @@ type block[T any] struct {
 	entries [blockLen]entry[T]
 }
 
-// fifo is a list of blocks. Unlike a ring it grows without copying what is queued, for which every producer would have
-// to wait, and it frees the memory of a burst as soon as the burst is over. It holds no reference to what was popped.
+// fifo is a list of blocks. Unlike a ring it grows without copying the queue, which would make every producer wait, and
+// it frees the memory of a burst as soon as the burst is over. It holds no reference to popped entries.
 type fifo[T any] struct {
 	head, tail *block[T]
 	first      int // index in head of the oldest entry
@@ -33,7 +33,7 @@ type fifo[T any] struct {
 
 func (f *fifo[T]) len() int { return f.n }
 
-// front is the oldest entry. The fifo must not be empty.
+// front returns the oldest entry. The fifo must not be empty.
 func (f *fifo[T]) front() *entry[T] { return &f.head.entries[f.first] }
 
 func (f *fifo[T]) push(e entry[T]) {

@@ -8,8 +8,8 @@ import (
 	"go.opentelemetry.io/collector/receiver/receiverhelper"
 )
 
-// WithObsReport returns next with the Collector's own receiver metrics and spans around every try. Records that are
-// refused n times and then accepted count n times as refused and once as accepted.
+// WithObsReport wraps next with the Collector's own receiver metrics and spans for every try. Records that are refused
+// n times and then accepted count n times as refused and once as accepted.
 func WithObsReport(next consumer.Logs, report *receiverhelper.ObsReport, format string) consumer.Logs {
 	return &observed{Logs: next, report: report, format: format}
 }

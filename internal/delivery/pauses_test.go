@@ -65,7 +65,7 @@ func testPausesAtShutdown(t *testing.T, refusal error) {
 		if refusal == errBusy {
 			r.offer(t, item{0, 1})
 		} else {
-			r.offer(t, items(0, patience+200, 1)...)
+			r.offer(t, items(0, maxDenials+200, 1)...)
 		}
 		time.Sleep(10*time.Minute + time.Second)
 		synctest.Wait()
@@ -92,7 +92,7 @@ func testPausesAtShutdown(t *testing.T, refusal error) {
 // Each period of denial begins with small pauses, and they grow.
 func TestPausesOfADenial(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		const denied = patience + 15
+		const denied = maxDenials + 15
 		s := &script{verdicts: append(append(append(repeat(errBad, denied), nil), repeat(errBad, denied)...), nil)}
 		r := newRig(Options[item]{BatchMaxRecords: 1}, s.consume)
 		r.offer(t, items(0, 2*denied+2, 1)...)
@@ -100,12 +100,12 @@ func TestPausesOfADenial(t *testing.T) {
 		time.Sleep(2 * time.Hour)
 		synctest.Wait()
 		for _, begin := range []int{0, denied + 1} {
-			for i := begin; i < begin+patience-1; i++ {
+			for i := begin; i < begin+maxDenials-1; i++ {
 				if pause := s.pause(i); pause != 0 {
 					t.Fatalf("a pause of %v after %d drops", pause, i-begin+1)
 				}
 			}
-			if first := s.pause(begin + patience - 1); first == 0 || first > retryFirst*3/2 {
+			if first := s.pause(begin + maxDenials - 1); first == 0 || first > retryFirst*3/2 {
 				t.Errorf("the first pause is %v", first)
 			}
 			if last := s.pause(begin + denied - 1); last < retryMax/2 || last > retryMax*3/2 {

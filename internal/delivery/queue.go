@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Offer queues an item. It never blocks: false means that there is no space, or that Shutdown has begun, and that the
-// item was not taken.
+// Offer queues an item. It never blocks. It returns false, without queueing the item, if there is no space or Shutdown
+// has begun.
 func (d *Delivery[T]) Offer(item T) bool {
 	e := entry[T]{item: item, size: d.Size(item)}
 
@@ -15,12 +15,12 @@ func (d *Delivery[T]) Offer(item T) bool {
 		d.mu.Unlock()
 		return false
 	}
-	// Taken under the lock, so that the oldest item is the one that has waited longest.
+	// Read under the lock, so that the oldest item is the one that has waited longest.
 	e.at = time.Since(d.begun)
 	full := d.fullLocked()
 	d.queue.push(e)
 	d.queued += e.size
-	// The loop sleeps until a batch is full or its first item has waited long enough. Only what changes either needs to
+	// The loop sleeps until a batch is full or its first item has waited long enough. Only a change of either has to
 	// wake it.
 	wake := d.queue.len() == 1 || !full && d.fullLocked()
 	d.mu.Unlock()
@@ -35,15 +35,15 @@ func (d *Delivery[T]) Offer(item T) bool {
 	return true
 }
 
-// lowWater is what may still be used when waiting producers are let go on. Half of the queue, and not just enough for
-// one item, so that a stream that was closed because the queue was full is not opened again only to be closed at its
+// lowWater is how full the queue may still be when waiting producers are released. It is half of the queue rather than
+// just one item, so that a stream that was closed because the queue was full is not reopened only to be closed at its
 // first event.
 func (d *Delivery[T]) lowWater() int { return d.MaxBytes / 2 }
 
-// fitsLocked reports whether an item may join. One that is larger than the half that WaitForRoom promises counts as
-// that half: otherwise its producer would wait, be refused, wait again, and so on for ever. It follows that an item
-// larger than MaxBytes is taken too, when at most half is used, and that the bound is MaxBytes, or half of it and one
-// item where that is more.
+// fitsLocked reports whether an item may be queued. An item larger than the half that WaitForRoom promises counts as
+// that half: otherwise its producer would wait and be refused in turn, forever. It follows that even an item larger
+// than MaxBytes is accepted if at most half is used, and that the bound is MaxBytes, or half of it plus one item if
+// that is more.
 func (d *Delivery[T]) fitsLocked(size int) bool {
 	return d.queued+d.inflight+min(size, d.MaxBytes-d.lowWater()) <= d.MaxBytes
 }
@@ -76,7 +76,7 @@ func (d *Delivery[T]) WaitForRoom(ctx context.Context) error {
 	}
 }
 
-// releaseLocked takes what is in flight no more off the account, and wakes the producers that wait for that.
+// releaseLocked stops counting bytes and records as in flight, and wakes the producers that wait for space.
 func (d *Delivery[T]) releaseLocked(bytes, records int) {
 	d.inflight -= bytes
 	d.pending -= records
@@ -86,7 +86,7 @@ func (d *Delivery[T]) releaseLocked(bytes, records int) {
 	}
 }
 
-// nextBatch waits until a batch is due and moves it from the queue to d.batch. It returns false when none will come.
+// nextBatch waits until a batch is due and moves it from the queue to d.batch. It returns false if no more will come.
 func (d *Delivery[T]) nextBatch() bool {
 	for {
 		cut, wait := d.tryCut()
@@ -101,14 +101,14 @@ func (d *Delivery[T]) nextBatch() bool {
 		case <-due:
 		case <-d.work:
 		case <-d.closing:
-			// From now on a batch is due as long as there are items, and no more come.
+			// From now on no items are added, and a batch is due as long as there are any.
 			cut, _ = d.tryCut()
 			return cut
 		}
 	}
 }
 
-// tryCut cuts a batch if one is due, and otherwise returns how long until one is; 0: not before an Offer.
+// tryCut cuts a batch if one is due. Otherwise it returns the time until one is due, or 0 if that needs another Offer.
 func (d *Delivery[T]) tryCut() (cut bool, wait time.Duration) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -125,7 +125,7 @@ func (d *Delivery[T]) tryCut() (cut bool, wait time.Duration) {
 	return true, 0
 }
 
-// fullLocked reports whether what is queued fills a batch.
+// fullLocked reports whether the queue fills a batch.
 func (d *Delivery[T]) fullLocked() bool {
 	return d.BatchMaxRecords > 0 && d.queue.len() >= d.BatchMaxRecords ||
 		d.BatchMaxBytes > 0 && d.queued >= d.BatchMaxBytes

@@ -12,48 +12,48 @@ import (
 
 const (
 	tickEvery    = 10 * time.Second
-	summaryEvery = 10 * time.Minute // between two lines about the same thing
-	overdue      = 30 * time.Second // how long a consumer may take before it is in trouble
-	calm         = time.Minute      // how long it has to accept everything before the trouble is over
+	summaryEvery = 10 * time.Minute // between two log lines about the same trouble
+	overdue      = 30 * time.Second // how long a call may take before it counts as trouble
+	calm         = time.Minute      // how long everything has to be accepted before the trouble is over
 
-	maxNames = 10 // of dropped records in a line
-	maxKinds = 32 // of errors that are told apart
+	maxNames = 10 // of dropped records in a log line
+	maxKinds = 32 // of errors that are distinguished
 )
 
-// trouble is the time in which the consumer does not accept: it refuses records for the time being, refuses all of them
-// permanently, or does not return. Its beginning is logged, a summary every ten minutes, and its end. A consumer that
-// accepts now and then is in trouble all the time, and one that is in trouble again soon after is not logged anew
-// before the ten minutes are over.
+// trouble is a period in which the consumer does not accept records: it refuses them temporarily, refuses all of them
+// permanently, or does not return. Its beginning and end are logged, and a summary every ten minutes. Occasional
+// acceptance does not end the trouble, and if it returns soon after its end it is not logged again before the ten
+// minutes are over.
 type trouble struct {
 	logger *zap.Logger
 	report func(error)
 
 	mu        sync.Mutex
-	call      time.Time // since when the consumer has had a call; zero: it has none
-	since     time.Time // of the trouble; zero: there is none
-	well      time.Time // since when it has accepted everything; zero: it has not
+	call      time.Time // when the current call began; zero: there is none
+	since     time.Time // when the trouble began; zero: there is none
+	well      time.Time // since when everything was accepted; zero: it was not
 	announced bool      // the beginning was logged
-	line      time.Time // of the last log line; zero: there was none
+	line      time.Time // time of the last log line; zero: there was none
 	message   string
 	cause     error
-	refusals  int // tries since the trouble began that were refused
+	refusals  int // refused tries since the trouble began
 }
 
-// calling notes that the consumer is given something.
+// calling notes the beginning of a call to the consumer.
 func (t *trouble) calling(now time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.call = now
 }
 
-// returned notes that the consumer has returned, whatever it returned.
+// returned notes that the call has returned, whatever the result.
 func (t *trouble) returned() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.call = time.Time{}
 }
 
-// refused notes a try that will be repeated.
+// refused notes a refused try that will be repeated.
 func (t *trouble) refused(now time.Time, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -61,7 +61,7 @@ func (t *trouble) refused(now time.Time, err error) {
 	t.showLocked(now, "next consumer does not accept records, trying again until it does", err)
 }
 
-// refusesAll notes records that were refused permanently, as everything before them.
+// refusesAll notes records that were refused permanently, like everything before them.
 func (t *trouble) refusesAll(now time.Time, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -69,7 +69,7 @@ func (t *trouble) refusesAll(now time.Time, err error) {
 	t.showLocked(now, "next consumer refuses every record permanently, slowing down until it accepts one", err)
 }
 
-// accepted notes that the consumer took what it was given.
+// accepted notes that the consumer accepted records.
 func (t *trouble) accepted(now time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -78,13 +78,13 @@ func (t *trouble) accepted(now time.Time) {
 	}
 }
 
-// tick notes how late it is.
+// tick notes the current time.
 func (t *trouble) tick(now time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if !t.call.IsZero() && now.Sub(t.call) >= overdue {
 		t.showLocked(now, "next consumer does not return",
-			fmt.Errorf("a batch was given to it %v ago", now.Sub(t.call).Round(time.Second)))
+			fmt.Errorf("it was called with a batch %v ago", now.Sub(t.call).Round(time.Second)))
 		return
 	}
 	switch {
@@ -114,7 +114,7 @@ func (t *trouble) showLocked(now time.Time, message string, err error) {
 	t.logLocked(now)
 }
 
-// logLocked logs the beginning, or else the summary if it is time.
+// logLocked logs the beginning, or the summary if it is due.
 func (t *trouble) logLocked(now time.Time) {
 	if !t.line.IsZero() && now.Sub(t.line) < summaryEvery {
 		return
@@ -135,17 +135,17 @@ func (t *trouble) fields(until time.Time) []zap.Field {
 	}
 }
 
-// losses are the records that were dropped. The first of each kind of error is logged at once, the others every ten
-// minutes together.
+// losses are the dropped records. The first one for each kind of error is logged at once, the others together every ten
+// minutes.
 type losses struct {
 	logger *zap.Logger
 
 	mu      sync.Mutex
 	kinds   []string
-	line    time.Time // of the last log line
-	records int       // dropped and not logged yet
+	line    time.Time // time of the last log line
+	records int       // dropped but not logged yet
 	names   []string  // the first of them
-	cause   string    // why the last of them was dropped
+	cause   string    // error of the last of them
 }
 
 func (l *losses) dropped(now time.Time, records int, names []string, err error) {
@@ -163,7 +163,7 @@ func (l *losses) dropped(now time.Time, records int, names []string, err error) 
 	l.cause = text
 }
 
-// tick notes how late it is.
+// tick notes the current time.
 func (l *losses) tick(now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -172,7 +172,7 @@ func (l *losses) tick(now time.Time) {
 	}
 }
 
-// end logs what is left.
+// end logs the records that are not logged yet.
 func (l *losses) end() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -1,5 +1,5 @@
-// Package fold is the oracle of the tests: it applies change records as a consumer would and says what that
-// consumer would then believe, so that it can be compared with what an API server holds.
+// Package fold is the oracle of the tests: it applies change records as a consumer would, so that the resulting state
+// can be compared with what an API server holds.
 package fold
 
 import (
@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 )
 
-// Record is what the oracle needs of a change record of an object.
+// Record is the part of an object's change record that the oracle needs.
 type Record struct {
 	UID             string
 	Resource        string // plural, with the group after a dot if there is one
@@ -30,7 +30,7 @@ func (r Record) String() string {
 	return s
 }
 
-// FromLogs takes the change records of objects out of logs, in order, leaving out gaps and snapshot frames.
+// FromLogs returns the change records of objects in logs, in order, without gaps and snapshot frames.
 func FromLogs(logs plog.Logs) []Record {
 	var records []Record
 	for _, resource := range logs.ResourceLogs().All() {
@@ -73,7 +73,7 @@ func FromRecord(record plog.LogRecord) (Record, bool) {
 	return r, true
 }
 
-// State is what a consumer believes to exist: resourceVersion by UID.
+// State is the state of a consumer: resourceVersion by UID.
 type State map[string]string
 
 // Fold applies the records in order: upsert by UID, remove on DELETED.
@@ -89,32 +89,32 @@ func Fold(records []Record) State {
 	return state
 }
 
-// Differences says how the state differs from what the server lists; nothing if it does not.
+// Differences returns how the state differs from what the server lists; nothing if they are equal.
 func (s State) Differences(listed State) []string {
 	var found []string
 	for uid, rv := range listed {
 		switch believed, ok := s[uid]; {
 		case !ok:
-			found = append(found, fmt.Sprintf("%s@%s exists and was not told of", uid, rv))
+			found = append(found, fmt.Sprintf("%s@%s exists and was not emitted", uid, rv))
 		case believed != rv:
-			found = append(found, fmt.Sprintf("%s is at %s and was told to be at %s", uid, rv, believed))
+			found = append(found, fmt.Sprintf("%s is at %s but was emitted at %s", uid, rv, believed))
 		}
 	}
 	for uid, rv := range s {
 		if _, ok := listed[uid]; !ok {
-			found = append(found, fmt.Sprintf("%s@%s is gone and that was not told", uid, rv))
+			found = append(found, fmt.Sprintf("%s@%s is gone but its deletion was not emitted", uid, rv))
 		}
 	}
 	sort.Strings(found)
 	return found
 }
 
-// Duplicates returns the records that came more than once with the same (UID, resourceVersion, type).
-// SNAPSHOT records of a relist are meant to come again, and do not count.
+// Duplicates returns the records that came more than once with the same (UID, resourceVersion, type). SNAPSHOT records
+// of a relist repeat by design, and do not count.
 func Duplicates(records []Record) []string {
 	seen := map[string]int{}
 	for _, r := range records {
-		// Where there are no versions, an object may change twice.
+		// Without versions, an object may change twice.
 		if (r.Type != "SNAPSHOT" || r.Origin != "relist") && r.ResourceVersion != "" {
 			seen[strings.Join([]string{r.UID, r.ResourceVersion, r.Type}, " ")]++
 		}

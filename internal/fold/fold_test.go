@@ -19,9 +19,9 @@ func TestFoldAndDifferences(t *testing.T) {
 	assert.Equal(t, State{"a": "3", "c": "5"}, state)
 	assert.Empty(t, state.Differences(State{"a": "3", "c": "5"}))
 	assert.Equal(t, []string{
-		"a is at 9 and was told to be at 3",
-		"c@5 is gone and that was not told",
-		"d@7 exists and was not told of",
+		"a is at 9 but was emitted at 3",
+		"c@5 is gone but its deletion was not emitted",
+		"d@7 exists and was not emitted",
 	}, state.Differences(State{"a": "9", "d": "7"}))
 }
 

@@ -6,16 +6,16 @@ import (
 	"strconv"
 )
 
-// What can be wrong with a text.
+// The possible errors of a text.
 var (
-	ErrTruncated = io.ErrUnexpectedEOF // it ends inside a value
+	ErrTruncated = io.ErrUnexpectedEOF // the text ends inside a value
 	ErrSyntax    = errors.New("invalid character")
 	ErrString    = errors.New("invalid character in string")
 	ErrEscape    = errors.New("invalid escape in string")
 	ErrTooDeep   = errors.New("nested too deep")
 )
 
-// Error reports what is wrong with a text and where, but not what the text holds there.
+// Error reports what is wrong with a text and where, but never quotes the text.
 type Error struct {
 	Offset int
 	Err    error // one of the errors above
@@ -37,5 +37,5 @@ func fail(length, i int, what error) error {
 	return &Error{Offset: i, Err: what}
 }
 
-// Unexpected is the error for a character at s[i] that cannot stand there.
+// Unexpected returns the error for a character that is not allowed at s[i].
 func Unexpected(s []byte, i int) error { return fail(len(s), i, ErrSyntax) }

@@ -1,14 +1,15 @@
 package jsonscan
 
-// An API server writes no white space, so that what follows a key or a value nearly always stands next to it. These
-// look only there, and are small enough to be inlined; when they return false, [Key] and [Next] must look.
+// An API server writes no white space, so whatever follows a key or a value is nearly always adjacent to it. These
+// functions check only the adjacent bytes and are small enough to be inlined. If they return false, [Key] and [Next]
+// have to be called.
 
-// EndsKey reports whether s[i] is the quote that closes a key, with a colon and the value next to it.
+// EndsKey reports whether s[i] is the quote that closes a key, directly followed by a colon and the value.
 func EndsKey(s []byte, i int) bool {
 	return i+2 < len(s) && s[i] == '"' && s[i+1] == ':' && s[i+2] > ' '
 }
 
-// CommaAt reports whether s[i] is a comma, with the next part next to it.
+// CommaAt reports whether s[i] is a comma, directly followed by the next part.
 func CommaAt(s []byte, i int) bool {
 	return i+1 < len(s) && s[i] == ',' && s[i+1] > ' '
 }
@@ -33,8 +34,8 @@ func Key(s []byte, i int) (end int, c Content, value int, err error) {
 	return end, c, Space(s, i+1), nil
 }
 
-// Next reads what follows a part of an array or object that ends before s[i]. After a comma it returns the offset of
-// the next part and true; after the closing bracket it returns the offset past it and false.
+// Next reads what follows a part of an array or object that ends before s[i]. If it is a comma, it returns the offset
+// of the next part and true. If it is the closing bracket, it returns the offset past it and false.
 func Next(s []byte, i int, closing byte) (next int, more bool, err error) {
 	i = Space(s, i)
 	if i < len(s) {
@@ -48,8 +49,8 @@ func Next(s []byte, i int, closing byte) (next int, more bool, err error) {
 	return i, false, Unexpected(s, i)
 }
 
-// Space returns the offset of the first byte at or after s[i] that is not white space. The API server
-// writes none, so it is kept small enough to be inlined for that case.
+// Space returns the offset of the first byte at or after s[i] that is not white space. The API server writes none, so
+// this is kept small enough to be inlined.
 func Space(s []byte, i int) int {
 	if i < len(s) && s[i] <= ' ' {
 		return space(s, i)

@@ -5,7 +5,7 @@ import (
 	"math/bits"
 )
 
-// Content describes what a string holds besides plain ASCII without escapes.
+// Content describes what a string contains besides plain ASCII without escapes.
 type Content uint8
 
 const (
@@ -13,7 +13,7 @@ const (
 	NonASCII                     // bytes beyond ASCII; they may or may not be valid UTF-8
 )
 
-// Eight bytes are looked at together, one in each lane of a word.
+// Eight bytes are checked at once, one in each lane of a word.
 // https://graphics.stanford.edu/~seander/bithacks.html#ZeroInWord
 const (
 	lanes    = 0x0101010101010101
@@ -24,7 +24,7 @@ const (
 // backslash, a control character or beyond ASCII.
 func special(w uint64) uint64 { return (terminators(w) | w) & highBits }
 
-// terminators is special without the bytes beyond ASCII, whose lanes are undefined until masked.
+// terminators is special without the bytes beyond ASCII, whose lanes are undefined and have to be masked.
 //
 // Flipping bit 1 turns the quote (0x22) into 0x20, next to the control characters, and moves only the space out of
 // its place, so that one subtraction finds both.
@@ -75,7 +75,7 @@ func stringTail(s []byte, i int, c Content) (int, Content, error) {
 	return i, c, fail(len(s), i, ErrString)
 }
 
-// unusual passes what cannot simply be stepped over inside a string.
+// unusual reads a byte inside a string that cannot simply be skipped.
 func unusual(s []byte, i int, c Content) (int, Content, error) {
 	switch b := s[i]; {
 	case b == '\\':
@@ -88,8 +88,8 @@ func unusual(s []byte, i int, c Content) (int, Content, error) {
 	}
 }
 
-// nonASCII returns the offset of the next byte that may end a string or must be looked at. Text of other
-// scripts has few ASCII bytes, so it does not stop at those.
+// nonASCII returns the offset of the next byte that may end the string or has to be checked. Text in other scripts has
+// few ASCII bytes, so it does not stop at those.
 func nonASCII(s []byte, i int) int {
 	for i+8 <= len(s) {
 		w := binary.LittleEndian.Uint64(s[i : i+8])
@@ -136,9 +136,8 @@ func hexValue(b byte) rune {
 	}
 }
 
-// Plain skips plain bytes inside a string, from s[i] on. It stops at the closing quote, or at a byte that
-// [StringFrom] must look at. Nearly all strings of an API server are plain to their end, so this is small enough to
-// be inlined.
+// Plain skips plain bytes inside a string, from s[i] on. It stops at the closing quote, or at a byte that [StringFrom]
+// has to check. Nearly all strings of an API server are plain, so this is small enough to be inlined.
 func Plain(s []byte, i int) int {
 	for ; i+8 <= len(s); i += 8 {
 		if m := special(binary.LittleEndian.Uint64(s[i : i+8])); m != 0 {

@@ -7,15 +7,15 @@ import (
 	"unicode/utf8"
 )
 
-// Unquote returns the text that the inside of a string (without its quotes, and accepted by [String]) stands for.
-// Like encoding/json it puts U+FFFD in the place of each byte that is not UTF-8 and of each lone surrogate.
+// Unquote returns the text of a string whose inside, without the quotes, is s. [String] must have accepted it. Like
+// encoding/json it replaces each byte that is not UTF-8, and each lone surrogate, with U+FFFD.
 func Unquote(s []byte) string {
 	return string(AppendUnquoted(make([]byte, 0, len(s)), s))
 }
 
-// AppendUnquoted appends to dst what [Unquote] returns.
+// AppendUnquoted appends the result of [Unquote] to dst.
 func AppendUnquoted(dst, s []byte) []byte {
-	plain := 0 // start of what stands for itself
+	plain := 0 // start of the text without escapes
 	for i := 0; i < len(s); {
 		if i+8 <= len(s) {
 			m := special(binary.LittleEndian.Uint64(s[i : i+8]))
@@ -46,7 +46,7 @@ func AppendUnquoted(dst, s []byte) []byte {
 	return append(dst, s[plain:]...)
 }
 
-// AppendQuoted appends the inside of a string that stands for a text, which must be valid UTF-8, to dst.
+// AppendQuoted appends text, which must be valid UTF-8, to dst as the inside of a JSON string.
 func AppendQuoted(dst, text []byte) []byte {
 	const hex = "0123456789abcdef"
 	for _, b := range text {
@@ -68,8 +68,8 @@ func AppendQuoted(dst, text []byte) []byte {
 	return dst
 }
 
-// Repaired returns the inside of a string with U+FFFD in the place of each byte that is not UTF-8, and
-// its escapes as they are. It returns "" and false where there is nothing to repair.
+// Repaired returns the inside of a string with each byte that is not UTF-8 replaced by U+FFFD, and with its escapes
+// unchanged. It returns "" and false if there is nothing to repair.
 func Repaired(s []byte) (string, bool) {
 	var out []byte
 	plain := 0
@@ -88,7 +88,7 @@ func Repaired(s []byte) (string, bool) {
 	return string(append(out, s[plain:]...)), true
 }
 
-// runeLen returns the length of the UTF-8 sequence at s[i], and 0 where there is none.
+// runeLen returns the length of the UTF-8 sequence at s[i], or 0 if there is none.
 func runeLen(s []byte, i int) int {
 	if s[i] < utf8.RuneSelf {
 		return 1
@@ -100,7 +100,7 @@ func runeLen(s []byte, i int) int {
 	return n
 }
 
-// unescape returns the character that the escape at s[i] stands for, and its length.
+// unescape returns the character that the escape at s[i] represents, and the length of the escape.
 func unescape(s []byte, i int) (rune, int) {
 	switch s[i+1] {
 	case 'b':
@@ -115,7 +115,7 @@ func unescape(s []byte, i int) (rune, int) {
 		return '\t', 2
 	case 'u':
 		return unescapeUnicode(s, i)
-	default: // the quote, the backslash and the slash stand for themselves
+	default: // the quote, the backslash and the slash represent themselves
 		return rune(s[i+1]), 2
 	}
 }
@@ -132,7 +132,7 @@ func unescapeUnicode(s []byte, i int) (rune, int) {
 	return utf8.RuneError, 6
 }
 
-// hex4 returns the number in the \uXXXX at s[i], or -1 where there is none.
+// hex4 returns the number in the \uXXXX at s[i], or -1 if there is none.
 func hex4(s []byte, i int) rune {
 	if i+6 > len(s) || s[i] != '\\' || s[i+1] != 'u' {
 		return -1

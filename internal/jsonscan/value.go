@@ -1,7 +1,7 @@
 package jsonscan
 
-// Skip returns the offset past the value that starts at s[i], which lies inside depth arrays and
-// objects. White space before the value is passed too.
+// Skip returns the offset past the value that starts at s[i], which is nested in depth arrays and objects. White space
+// before the value is skipped too.
 func Skip(s []byte, i, depth int) (end int, err error) {
 	// One bit for each open array or object, the innermost lowest: 1 for an object, 0 for an array.
 	var open uint64
@@ -19,7 +19,7 @@ func Skip(s []byte, i, depth int) (end int, err error) {
 			}
 			i, _, err = StringFrom(s, i)
 		case '{', '[':
-			if n == 64 { // no bit left: another call reads what is nested deeper
+			if n == 64 { // no bit left: another call reads the deeper levels
 				i, err = Skip(s, i, depth+n)
 				break
 			}
@@ -48,7 +48,7 @@ func Skip(s []byte, i, depth int) (end int, err error) {
 		if err != nil {
 			return i, err
 		}
-		// A value ended, and with it any number of arrays and objects.
+		// A value ended, and perhaps arrays and objects with it.
 		for {
 			if n == 0 {
 				return i, nil
@@ -76,7 +76,7 @@ func Skip(s []byte, i, depth int) (end int, err error) {
 	}
 }
 
-// skipKey passes the key of a member that starts at s[i], and its colon.
+// skipKey skips the key of a member that starts at s[i], and its colon.
 func skipKey(s []byte, i int) (end int, err error) {
 	if i < len(s) && s[i] == '"' {
 		if end = Plain(s, i+1); EndsKey(s, end) {
@@ -142,7 +142,7 @@ func Number(s []byte, i int) (end int, integer bool, err error) {
 	return i, integer, nil
 }
 
-// digits passes one digit or more.
+// digits skips one or more digits.
 func digits(s []byte, i int) (int, error) {
 	start := i
 	for i < len(s) && s[i]-'0' <= 9 {

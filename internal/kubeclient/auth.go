@@ -12,28 +12,28 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// How a client shows the API server who it is.
+// How a client authenticates to the API server.
 const (
-	AuthServiceAccount = "serviceAccount" // as the pod's service account
-	AuthKubeConfig     = "kubeConfig"     // as a kubeconfig file says
-	AuthNone           = "none"           // not at all, for example through kubectl proxy
+	AuthServiceAccount = "serviceAccount" // with the pod's service account
+	AuthKubeConfig     = "kubeConfig"     // with a kubeconfig file
+	AuthNone           = "none"           // without credentials, for example through kubectl proxy
 )
 
 // serviceAccountCA is where a pod finds the certificate authority of its cluster.
 // https://kubernetes.io/docs/tasks/run-application/access-api-from-pod/
 const serviceAccountCA = "/var/run/secrets/kubernetes.io/serviceaccount/ca.crt"
 
-// TLS says how to check the API server, and which certificate to show it. The zero value trusts the system's
-// authorities and shows none.
+// TLS configures how to verify the API server, and which client certificate to present. The zero value trusts the
+// system's authorities and presents none.
 type TLS struct {
 	CAFile             string // certificates of the authorities to trust, PEM
 	CertFile           string // client certificate and its key, PEM; both or neither
 	KeyFile            string
 	ServerName         string // "" is the host of the URL
-	InsecureSkipVerify bool   // believe any server
+	InsecureSkipVerify bool   // trust any server
 }
 
-// Options say how to reach the API server, and with which manners.
+// Options configure how to reach the API server and how to send requests to it.
 type Options struct {
 	AuthType   string // one of the Auth constants
 	Kubeconfig string // with AuthKubeConfig; "" follows $KUBECONFIG and ~/.kube/config
@@ -60,7 +60,7 @@ func RESTConfig(o Options) (*rest.Config, error) {
 	return o.applyTo(cfg), nil
 }
 
-// applyTo puts the manners into a config that has the server and the credentials.
+// applyTo adds the request options to a config that has the server and the credentials.
 func (o Options) applyTo(cfg *rest.Config) *rest.Config {
 	cfg.Timeout = 0 // it would bound the body of a watch
 	cfg.QPS = o.QPS
@@ -98,7 +98,7 @@ func authConfig(o Options) (*rest.Config, error) {
 	}
 }
 
-// expandHome makes a path that begins with ~/ what a shell makes of it.
+// expandHome replaces a leading ~/ with the home directory, as a shell does.
 func expandHome(path string) string {
 	rest, ok := strings.CutPrefix(path, "~/")
 	if !ok {

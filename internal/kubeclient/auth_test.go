@@ -134,7 +134,7 @@ func TestKubeconfigMistakes(t *testing.T) {
 		},
 		"no cluster": {
 			Options{Kubeconfig: writeKubeconfig(t, strings.Replace(kubeconfigText, "cluster: one,", "cluster: four,", 1))},
-			`names the cluster "four", which is not there; the file has: one, two`,
+			`names the cluster "four", which does not exist; the file has: one, two`,
 		},
 		"context without cluster": {
 			Options{Kubeconfig: writeKubeconfig(t, strings.Replace(kubeconfigText, "cluster: one, ", "", 1))},
@@ -146,7 +146,7 @@ func TestKubeconfigMistakes(t *testing.T) {
 		},
 		"no user": {
 			Options{Kubeconfig: file2, Context: "two"},
-			`context: context "two" of kubeconfig ` + file2 + ` names the user "nobody", who is not there; the file has: exec, token`,
+			`context: context "two" of kubeconfig ` + file2 + ` names the user "nobody", which does not exist; the file has: exec, token`,
 		},
 		"several files": {
 			Options{Kubeconfig: "/nowhere/a:/nowhere/b"},

@@ -12,8 +12,8 @@ import (
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/watchlist"
 )
 
-// defaultHeaderTimeout bounds the wait for an answer to begin: a new connection, credentials, and the API
-// server's own queue (up to a minute, its --request-timeout) lie before it.
+// defaultHeaderTimeout bounds the time until an answer begins. It includes a new connection, credentials, and the API
+// server's own queue (up to a minute, its --request-timeout).
 const defaultHeaderTimeout = 60 * time.Second
 
 // Client sends requests to one API server. It is safe for concurrent use.
@@ -32,22 +32,21 @@ type Client struct {
 
 var _ watchlist.Opener = (*Client)(nil)
 
-// Option changes a client that is being made.
+// Option configures a [Client].
 type Option func(*Client)
 
-// WithHeaderTimeout bounds the wait for an answer to begin, but not the answer itself. Default: 60s.
+// WithHeaderTimeout bounds the time until an answer begins, but not the answer itself. Default: 60s.
 func WithHeaderTimeout(d time.Duration) Option {
 	return func(c *Client) { c.headerTimeout = d }
 }
 
-// WithOpenings paces the opening of streams together with other clients. Default: only the client's own rate limit
-// paces it.
+// WithOpenings makes the client share a pacer for opening streams with other clients. Default: only its own rate limit
+// applies.
 func WithOpenings(p *Pacer) Option {
 	return func(c *Client) { c.openings = p }
 }
 
-// WithLogger logs when other credentials are used than before, and when a changed kubeconfig is of no use.
-// Default: nowhere.
+// WithLogger sets the logger for changed credentials and for a changed kubeconfig that cannot be used. Default: none.
 func WithLogger(logger *zap.Logger) Option {
 	return func(c *Client) { c.logger = logger }
 }
@@ -95,8 +94,8 @@ func New(cfg *rest.Config, options ...Option) (*Client, error) {
 	return c, err
 }
 
-// current is the session that the next request belongs to. It looks at the kubeconfig with every request, as
-// connections does at certificate files.
+// current returns the session for the next request. It checks the kubeconfig on every request, as connections does with
+// certificate files.
 func (c *Client) current() *session {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -111,14 +110,14 @@ func (c *Client) current() *session {
 	if err == nil {
 		renewed, err = newSession(cfg, c.tracker)
 	}
-	if err != nil { // half-written, perhaps
+	if err != nil { // perhaps half-written
 		if c.source.isNews(err) {
-			c.logger.Warn("cannot use the changed kubeconfig, keeping what was read from it before", zap.Error(err))
+			c.logger.Warn("cannot use the changed kubeconfig, keeping the previous one", zap.Error(err))
 		}
 		return c.session
 	}
 	c.source.accept()
-	c.session.connections.closeIdle() // the others close when they have been idle for a while
+	c.session.connections.closeIdle() // busy ones close after they have become idle
 	if renewed.base.String() != c.session.base.String() {
 		c.logger.Info("kubeconfig names another API server, using it from now on", zap.String("api_server", renewed.base.Host))
 	} else {
@@ -128,7 +127,7 @@ func (c *Client) current() *session {
 	return c.session
 }
 
-// Close ends every connection, the ones with open responses too.
+// Close ends every connection, including those with open responses.
 func (c *Client) Close() {
 	c.tracker.CloseAll()
 }

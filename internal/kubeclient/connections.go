@@ -15,21 +15,20 @@ import (
 	"k8s.io/client-go/util/connrotation"
 )
 
-// A response that is not read may hold this many bytes of its stream, and all those of one connection
-// together. Go's defaults are 4 MiB and 1 GiB; with much less than 1 MiB the server waits for us all the time. An API
-// server allows 100 streams on a connection (--http2-max-streams-per-connection), so a stalled one does not stop the
-// others.
+// These bound the unread bytes of one response, and of all responses on one connection. Go's defaults are 4 MiB and 1
+// GiB; with much less than 1 MiB the server would constantly wait for us. An API server allows 100 streams on a
+// connection (--http2-max-streams-per-connection), so a stalled one does not block the others.
 const (
 	receiveBufferPerStream     = 1 << 20
 	receiveBufferPerConnection = 64 << 20
 )
 
-// connections is the lowest part of the HTTP client. All requests share a transport, but those that ask for
-// a fresh connection.
+// connections is the lowest layer of the HTTP client. All requests share a transport, except those that ask for a fresh
+// connection.
 //
-// It does what client-go's own transport does, which cannot be told how much an HTTP/2 stream may buffer
-// and offers no fresh connection, except that it handles renewed certificate files more gently: new
-// requests get new connections, and open responses stay.
+// It replaces client-go's own transport, which can neither limit the buffer of an HTTP/2 stream nor open a fresh
+// connection. It also handles renewed certificate files more gently: new requests get new connections, and open
+// responses stay.
 // https://github.com/kubernetes/client-go/blob/v0.37.2/transport/cache.go
 type connections struct {
 	cfg     *rest.Config
@@ -37,7 +36,7 @@ type connections struct {
 
 	mu     sync.Mutex
 	shared *http.Transport
-	files  map[string]string // contents of the certificate files that shared was made with
+	files  map[string]string // contents of the certificate files that shared was created with
 }
 
 func newConnections(cfg *rest.Config, tracker *connrotation.ConnectionTracker) (*connections, error) {
@@ -50,8 +49,7 @@ func newConnections(cfg *rest.Config, tracker *connrotation.ConnectionTracker) (
 
 type freshKey struct{}
 
-// withFresh makes the one request that is made with the context go over a new connection, which ends with
-// the response.
+// withFresh makes the one request that uses the context go over a new connection, which ends with the response.
 func (c *connections) withFresh(ctx context.Context) (context.Context, error) {
 	t, err := c.newTransport()
 	if err != nil {
@@ -69,8 +67,8 @@ func (c *connections) RoundTrip(req *http.Request) (*http.Response, error) {
 	return c.sharedTransport().RoundTrip(req)
 }
 
-// sharedTransport looks at the certificate files with every request. These are few, and one that goes by what
-// was replaced may be refused.
+// sharedTransport checks the certificate files on every request. Requests are few, and one that uses a replaced
+// certificate may be refused.
 func (c *connections) sharedTransport() *http.Transport {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -79,15 +77,15 @@ func (c *connections) sharedTransport() *http.Transport {
 		return c.shared
 	}
 	renewed, err := c.newTransport()
-	if err != nil { // half-written files; looked at again with the next request
+	if err != nil { // half-written files; checked again with the next request
 		return c.shared
 	}
-	c.shared.CloseIdleConnections() // the others close when they have been idle for a while
+	c.shared.CloseIdleConnections() // busy ones close after they have become idle
 	c.shared, c.files = renewed, files
 	return c.shared
 }
 
-// tlsFiles reads the files that hold certificates and keys. What cannot be read is missing.
+// tlsFiles reads the certificate and key files. Files that cannot be read are left out.
 func tlsFiles(cfg *rest.Config) map[string]string {
 	files := map[string]string{}
 	for _, name := range []string{cfg.CAFile, cfg.CertFile, cfg.KeyFile} {
@@ -102,7 +100,7 @@ func tlsFiles(cfg *rest.Config) map[string]string {
 }
 
 func (c *connections) newTransport() (*http.Transport, error) {
-	tc, err := c.cfg.TransportConfig() // anew, since it caches what it reads from files
+	tc, err := c.cfg.TransportConfig() // a new one, since it caches the contents of files
 	if err != nil {
 		return nil, err
 	}
@@ -111,7 +109,7 @@ func (c *connections) newTransport() (*http.Transport, error) {
 		return nil, err
 	}
 	dial := (&net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second}).DialContext
-	if tc.DialHolder != nil { // exec plugins watch over connections with it
+	if tc.DialHolder != nil { // exec plugins track connections with it
 		dial = tc.DialHolder.Dial
 	}
 	return utilnet.SetTransportDefaults(&http.Transport{
@@ -128,7 +126,7 @@ func (c *connections) newTransport() (*http.Transport, error) {
 	}), nil
 }
 
-// closeIdle closes the connections that no response is open on.
+// closeIdle closes the connections without open responses.
 func (c *connections) closeIdle() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -14,13 +14,13 @@ import (
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/watchlist"
 )
 
-// acceptDiscovery asks for aggregated discovery (Kubernetes 1.26), and takes what older servers have.
+// acceptDiscovery asks for aggregated discovery (Kubernetes 1.26) and accepts the answers of older servers.
 // https://kubernetes.io/docs/concepts/overview/kubernetes-api/#aggregated-discovery
 const acceptDiscovery = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList," +
 	"application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList," +
 	"application/json"
 
-// groupDiscovery is the part of apidiscovery.k8s.io/v2 that is of use here.
+// groupDiscovery is the part of apidiscovery.k8s.io/v2 that is used here.
 type groupDiscovery struct {
 	Metadata struct {
 		Name string `json:"name"` // the group
@@ -39,16 +39,16 @@ type groupDiscovery struct {
 	} `json:"versions"`
 }
 
-// errStale is the reason of a group whose resources are those of some time ago or missing, because the server behind
-// it does not answer as it should.
-var errStale = errors.New("the API server behind it has not answered of late")
+// errStale is the error of a group whose resources are outdated or missing because its aggregated API server does not
+// answer properly.
+var errStale = errors.New("the API server behind it has not answered lately")
 
-// errNoGroup is what is wrong with a document that proves nothing.
+// errNoGroup is the error of a document that proves nothing.
 var errNoGroup = errors.New("the server answered with a list without any API group")
 
-// Discover asks the server which resources it serves. A group that cannot be discovered hides no other. That a resource
-// is not served is proven only by documents of the Kubernetes API that name at least one group; without them Discover
-// fails, or [Served.Lookup] knows nothing about the groups that the document is missing for.
+// Discover asks the server which resources it serves. A group that cannot be discovered does not hide others. Only
+// documents of the Kubernetes API that name at least one group prove that a resource is not served. Without them
+// Discover fails, or [Served.Lookup] returns ErrUnknown for the groups whose document is missing.
 func (c *Client) Discover(ctx context.Context) (*Served, error) {
 	served := &Served{}
 	var refused error
@@ -107,7 +107,7 @@ func (c *Client) discoverRoot(ctx context.Context, root string, served *Served) 
 			}
 		}
 	default:
-		return errors.New("the server answered with something else than a list of API groups")
+		return errors.New("the server answered with something other than a list of API groups")
 	}
 	if versions == 0 {
 		return errNoGroup
@@ -115,9 +115,9 @@ func (c *Client) discoverRoot(ctx context.Context, root string, served *Served) 
 	return nil
 }
 
-// addGroup returns the number of the group's versions.
+// addGroup adds a group and returns the number of its versions.
 func addGroup(group groupDiscovery, served *Served) int {
-	for _, version := range group.Versions { // the server gives the preferred one first
+	for _, version := range group.Versions { // the preferred one comes first
 		gv := schema.GroupVersion{Group: group.Metadata.Name, Version: version.Version}
 		if version.Freshness == "Stale" {
 			served.fail(gv, errStale)
@@ -149,7 +149,7 @@ func preferredFirst(group metav1.APIGroup) []string {
 	return versions
 }
 
-// discoverVersions asks for each version of a group on its own, as servers before Kubernetes 1.26 want it.
+// discoverVersions asks for each version of a group separately, as servers before Kubernetes 1.26 require.
 func (c *Client) discoverVersions(ctx context.Context, group string, versions []string, served *Served) error {
 	for _, version := range versions {
 		resources, err := c.DiscoverVersion(ctx, group, version)
@@ -167,8 +167,8 @@ func (c *Client) discoverVersions(ctx context.Context, group string, versions []
 	return nil
 }
 
-// DiscoverVersion asks the server for the resources of one version of a group. Some of those who may not read, or
-// cannot get, the list of all groups can get this.
+// DiscoverVersion asks the server for the resources of one version of a group. It may succeed where the list of all
+// groups is forbidden or broken.
 func (c *Client) DiscoverVersion(ctx context.Context, group, version string) ([]Resource, error) {
 	path := []string{"apis", group, version}
 	if group == "" {
@@ -193,12 +193,12 @@ func (c *Client) DiscoverVersion(ctx context.Context, group, version string) ([]
 		})
 	}
 	if list.Kind != "APIResourceList" || len(resources) == 0 {
-		return nil, errors.New("the server answered with something else than a list of resources")
+		return nil, errors.New("the server answered with something other than a list of resources")
 	}
 	return resources, nil
 }
 
-// ClusterUID is the UID of the namespace kube-system, by which a cluster is known.
+// ClusterUID returns the UID of the namespace kube-system, which identifies a cluster.
 // https://opentelemetry.io/docs/specs/semconv/resource/k8s/#cluster
 func (c *Client) ClusterUID(ctx context.Context) (string, error) {
 	var namespace struct {
@@ -219,8 +219,8 @@ func (c *Client) ClusterUID(ctx context.Context) (string, error) {
 	return namespace.Metadata.UID, nil
 }
 
-// ServedByAggregation reports whether the API server passes requests for a version of a group on to another
-// server. It is false where that cannot be seen.
+// ServedByAggregation reports whether the API server forwards requests for a version of a group to another server. It
+// returns false if that is not visible.
 func (c *Client) ServedByAggregation(ctx context.Context, group, version string) (bool, error) {
 	if group == "" {
 		return false, nil

@@ -2,7 +2,7 @@ package kubeclient
 
 import "google.golang.org/protobuf/encoding/protowire"
 
-// fields goes over the fields of a protobuf message, and copies nothing.
+// fields iterates over the fields of a protobuf message without copying.
 //
 //	f := fields{rest: message}
 //	for f.next() {
@@ -10,17 +10,17 @@ import "google.golang.org/protobuf/encoding/protowire"
 //			name = f.bytes()
 //		}
 //	}
-//	// f.bad: it is no such message
+//	// f.bad: the message is malformed
 type fields struct {
 	rest   []byte
 	number protowire.Number
 	bad    bool
 
 	wireType protowire.Type
-	value    []byte // of a field that is text, bytes or a message
+	value    []byte // of a field of type string, bytes or message
 }
 
-// next goes to the next field, and returns false at the end.
+// next advances to the next field, and returns false at the end.
 func (f *fields) next() bool {
 	if f.bad || len(f.rest) == 0 {
 		return false
@@ -44,7 +44,7 @@ func (f *fields) next() bool {
 	return true
 }
 
-// bytes is the field's value. One that is neither text nor bytes nor a message is not the field that was expected.
+// bytes returns the field's value. A field of another wire type marks the message as bad.
 func (f *fields) bytes() []byte {
 	if f.wireType != protowire.BytesType {
 		f.bad = true

@@ -7,9 +7,9 @@ import (
 	"os"
 )
 
-// Fingerprint tells API servers apart without asking them anything: it is a hash of the URL and of the certificate
-// authority, as its file is now, or "" if that cannot be read. A cluster that was made anew under the same URL nearly
-// always has another authority; one without any, such as behind kubectl proxy, looks the same.
+// Fingerprint distinguishes API servers without a request. It is a hash of the URL and of the current content of the
+// certificate authority's file, or "" if that cannot be read. A cluster that was recreated under the same URL nearly
+// always has another authority. Without an authority, as behind kubectl proxy, it looks the same.
 func (c *Client) Fingerprint() string {
 	c.mu.Lock()
 	s := c.session

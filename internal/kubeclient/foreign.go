@@ -20,7 +20,7 @@ const pageHint = "is it the API server, or a proxy, an ingress or a login page i
 
 // mediaType is the header's Content-Type without parameters, or "".
 func mediaType(header http.Header) string {
-	const longest = 80 // of those that exist; it stands in messages
+	const longest = 80 // of a plausible type, since it is quoted in messages
 	t, _, err := mime.ParseMediaType(header.Get("Content-Type"))
 	if err != nil || len(t) > longest {
 		return ""
@@ -28,13 +28,13 @@ func mediaType(header http.Header) string {
 	return t
 }
 
-// isPage reports whether a media type is one that is shown to people, which Kubernetes sends nothing of.
+// isPage reports whether a media type is meant for browsers. Kubernetes never sends one.
 func isPage(mediaType string) bool {
 	return mediaType == "text/html" || strings.HasSuffix(mediaType, "/xml") || strings.HasSuffix(mediaType, "+xml")
 }
 
-// describeBody describes a body without quoting it: it may hold anything, a Secret too. No more than limit bytes of it
-// were read.
+// describeBody describes a body without quoting it, since it may hold anything, even a Secret. At most limit bytes of
+// it were read.
 func describeBody(content []byte, limit int, mediaType string) string {
 	switch {
 	case len(content) == 0:
@@ -53,16 +53,16 @@ func (b *body) foreign(is string) error {
 	return &watchlist.ForeignAnswerError{Host: b.host, StatusCode: b.status, ContentType: b.mediaType, Is: is, Hint: pageHint}
 }
 
-// checkedBody looks at how the body of a watch or a list begins. Pages come with status 200 too, and not every one
-// has the content type of a page. A reader that believed one would lose its position, or all objects.
+// checkedBody checks how the body of a watch or a list begins. Pages come with status 200 too, and not always with the
+// content type of a page. A reader that accepted one would lose its position, or all objects.
 type checkedBody struct {
 	*body
 	list    bool
-	prefix  []byte // what has come after blank lines, until it is known what it is
+	prefix  []byte // the beginning without blank lines, until it is classified
 	checked bool
 }
 
-// maxPrefix is how much of a body is looked at. Lists name their kind at the beginning, if not the items come first.
+// maxPrefix is how much of a body is checked. Lists name their kind at the beginning, unless the items come first.
 const maxPrefix = 1 << 10
 
 func (b *checkedBody) Read(p []byte) (int, error) {
@@ -80,9 +80,9 @@ func (b *checkedBody) Read(p []byte) (int, error) {
 		b.checked, b.prefix = true, nil
 	case isForeign:
 		b.prefix = nil
-		what := "a body that is no watch"
+		what := "a body that is not a watch"
 		if b.list {
-			what = "a body that is no list"
+			what = "a body that is not a list"
 		}
 		return 0, b.foreign(what)
 	case isUnknown:
@@ -93,7 +93,7 @@ func (b *checkedBody) Read(p []byte) (int, error) {
 type verdict int
 
 const (
-	isUnknown verdict = iota // not enough has come
+	isUnknown verdict = iota // not enough was received
 	isKubernetes
 	isForeign
 )
@@ -110,9 +110,9 @@ func (b *checkedBody) verdict(ended bool) verdict {
 		return isForeign
 	}
 	if b.list || !strings.HasSuffix(b.mediaType, "json") {
-		return isForeign // a text
+		return isForeign // plain text
 	}
-	// What an API server sent may be garbled. A page is whole, and it is JSON if it is called so.
+	// An API server's response may be garbled. A page is intact, and it is JSON if its type says so.
 	line, _, isLine := bytes.Cut(content, []byte{'\n'})
 	switch {
 	case (isLine || ended) && json.Valid(line), ended && !isLine:
@@ -123,7 +123,7 @@ func (b *checkedBody) verdict(ended bool) verdict {
 	return isUnknown
 }
 
-// beginning looks at the first keys of a JSON object. A watch event has a type and an object, in any order; a list
+// beginning classifies a JSON object by its first keys. A watch event has a type and an object, in any order; a list
 // has a kind that ends in List, before or after its metadata and items.
 func beginning(content []byte, list bool) verdict {
 	decoder := json.NewDecoder(bytes.NewReader(content))
@@ -155,7 +155,7 @@ func beginning(content []byte, list bool) verdict {
 	}
 }
 
-// unlessBad is the verdict on JSON of which the decoder could not make more.
+// unlessBad returns the verdict on JSON that the decoder could not read further.
 func unlessBad(err error, seen int) verdict {
 	if seen < maxPrefix && (err == io.EOF || err == io.ErrUnexpectedEOF) {
 		return isUnknown
@@ -163,8 +163,8 @@ func unlessBad(err error, seen int) verdict {
 	return isForeign
 }
 
-// Answered reports whether something answered, be it only with a certificate that we do not trust. Of any other error
-// one may say that the API server cannot be reached.
+// Answered reports whether anything answered, even if only with a certificate that we do not trust. Any other error
+// means that the API server cannot be reached.
 func Answered(err error) bool {
 	var status apierrors.APIStatus
 	var foreign *watchlist.ForeignAnswerError

@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	// smallTimeout bounds requests whose answer is read at once.
+	// smallTimeout bounds requests whose answer is read completely.
 	smallTimeout = 60 * time.Second
 
 	// maxSmallBody bounds such an answer. The discovery document of a cluster with thousands of custom
@@ -27,10 +27,10 @@ type get struct {
 	path   []string // under the server's base path
 	query  url.Values
 	accept string
-	fresh  bool          // on a new connection
-	limit  time.Duration // of the whole response, counted from its headers; 0 is none
+	fresh  bool          // over a new connection
+	limit  time.Duration // on the whole response, from its headers on; 0 is none
 	stream bool          // a watch
-	resume bool          // goes before those that do not
+	resume bool          // has priority over other requests
 	onSent func()        // may be nil
 }
 
@@ -41,10 +41,10 @@ func (e timeoutError) Error() string { return string(e) }
 func (timeoutError) Timeout() bool   { return true }
 func (timeoutError) Temporary() bool { return true }
 
-// get waits for its turn, sends the request and returns the body of an answer in 2xx. The error for any
-// other answer is an *apierrors.StatusError or a *watchlist.ForeignAnswerError.
+// get waits for its turn, sends the request and returns the body of a 2xx answer. The error for any other answer is an
+// *apierrors.StatusError or a *watchlist.ForeignAnswerError.
 //
-// A request that was refused with 401 is sent once more if there are other credentials to send it with.
+// A request that was refused with 401 is repeated once if there are other credentials to try.
 func (c *Client) get(ctx context.Context, g get) (*body, error) {
 	s := c.current()
 	body, code, err := c.attempt(ctx, s, g)
@@ -58,7 +58,7 @@ func (c *Client) get(ctx context.Context, g get) (*body, error) {
 	return body, err
 }
 
-// attempt also returns the status of an answer outside 2xx.
+// attempt sends the request once. It also returns the status of an answer outside 2xx.
 func (c *Client) attempt(ctx context.Context, s *session, g get) (*body, int, error) {
 	if g.stream && c.openings != nil {
 		if err := c.openings.Wait(ctx, g.resume); err != nil {
@@ -99,7 +99,7 @@ func (c *Client) send(ctx context.Context, cancel context.CancelCauseFunc, s *se
 	headers := time.AfterFunc(c.headerTimeout, func() {
 		cancel(timeoutError(fmt.Sprintf("no answer from %s within %s", host, c.headerTimeout)))
 	})
-	defer headers.Stop() // also ends the reading of an error's body
+	defer headers.Stop() // it also bounds reading an error's body
 	res, err := s.http.Do(req)
 	if err != nil {
 		err = cause(ctx, err)
@@ -144,7 +144,7 @@ func (b *body) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	switch {
 	case err == nil:
-	case b.ctx.Err() != nil: // even if err is io.EOF: a server that sees the request end may end the response well
+	case b.ctx.Err() != nil: // even if err is io.EOF: a server that notices the cancellation may end the response normally
 		err = context.Cause(b.ctx)
 	case err != io.EOF:
 		err = cause(b.ctx, err)
@@ -156,13 +156,12 @@ func (b *body) Close() error {
 	if b.limit != nil {
 		b.limit.Stop()
 	}
-	err := b.ReadCloser.Close() // first: it waits until the connection is free, unless ctx is done
+	err := b.ReadCloser.Close() // before cancel: it waits until the connection is free, unless ctx is done
 	b.cancel(nil)
 	return err
 }
 
-// cause is why a request ended: our own reason if there is one, else err without the URL that net/http puts
-// before it.
+// cause returns why a request ended: our own reason if there is one, else err without the URL that net/http prepends.
 func cause(ctx context.Context, err error) error {
 	if timeout, ok := errors.AsType[timeoutError](context.Cause(ctx)); ok {
 		return timeout
@@ -176,7 +175,7 @@ func cause(ctx context.Context, err error) error {
 	return err
 }
 
-// unclean is an error of the transport that quotes what came, such as "malformed HTTP response".
+// unclean is an error of the transport that quotes received bytes, such as "malformed HTTP response".
 type unclean struct{ error }
 
 func (u *unclean) Error() string { return servertext.Clean(u.error.Error()) }

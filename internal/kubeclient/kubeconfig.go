@@ -16,7 +16,7 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// kubeconfig is what was read from kubeconfig files, and the context of it that is used.
+// kubeconfig is the content of kubeconfig files and the context to use.
 type kubeconfig struct {
 	raw   *clientcmdapi.Config
 	rules *clientcmd.ClientConfigLoadingRules
@@ -57,7 +57,7 @@ func IsFileList(path string) bool {
 	return len(filepath.SplitList(path)) > 1
 }
 
-// check finds what the context refers to and is not there.
+// check returns an error if something that the context refers to is missing.
 func (k *kubeconfig) check() error {
 	contexts := names(k.raw.Contexts)
 	if k.name == "" {
@@ -71,12 +71,12 @@ func (k *kubeconfig) check() error {
 	case context.Cluster == "":
 		return fmt.Errorf("context: context %q of kubeconfig %s names no cluster; the file has: %s", k.name, k.files, names(k.raw.Clusters))
 	case cluster == nil:
-		return fmt.Errorf("context: context %q of kubeconfig %s names the cluster %q, which is not there; the file has: %s", k.name, k.files, context.Cluster, names(k.raw.Clusters))
+		return fmt.Errorf("context: context %q of kubeconfig %s names the cluster %q, which does not exist; the file has: %s", k.name, k.files, context.Cluster, names(k.raw.Clusters))
 	case cluster.Server == "":
 		return fmt.Errorf("context: cluster %q in kubeconfig %s, which context %q names, has no server", context.Cluster, k.files, k.name)
 	}
 	if context.AuthInfo != "" && k.raw.AuthInfos[context.AuthInfo] == nil {
-		return fmt.Errorf("context: context %q of kubeconfig %s names the user %q, who is not there; the file has: %s", k.name, k.files, context.AuthInfo, names(k.raw.AuthInfos))
+		return fmt.Errorf("context: context %q of kubeconfig %s names the user %q, which does not exist; the file has: %s", k.name, k.files, context.AuthInfo, names(k.raw.AuthInfos))
 	}
 	return nil
 }
@@ -97,7 +97,7 @@ func (k *kubeconfig) user() *clientcmdapi.AuthInfo {
 }
 
 func (k *kubeconfig) restConfig() (*rest.Config, error) {
-	// Not the deferred loading config, which takes the pod's service account if the file names no cluster.
+	// Not the deferred loading config, which falls back to the pod's service account if the file names no cluster.
 	overrides := &clientcmd.ConfigOverrides{CurrentContext: k.name}
 	cfg, err := clientcmd.NewNonInteractiveClientConfig(*k.raw.DeepCopy(), k.name, overrides, k.rules).ClientConfig()
 	if err != nil {
@@ -106,19 +106,19 @@ func (k *kubeconfig) restConfig() (*rest.Config, error) {
 	return cfg, nil
 }
 
-// kubeconfigSource notices when kubeconfig files are rewritten, as k3s, Teleport and Rancher do to renew credentials
-// that stand in them. It keeps to the context that it began with: another current context is meant for kubectl, and
-// must not move us to another cluster.
+// kubeconfigSource notices when kubeconfig files are rewritten, as k3s, Teleport and Rancher do to renew the
+// credentials in them. It keeps using the context that it started with: a changed current context is meant for kubectl
+// and must not move us to another cluster.
 type kubeconfigSource struct {
 	options  Options
-	contents map[string]string // of the files, when used was read
+	contents map[string]string // contents of the files when used was read
 	used     *kubeconfig
 
-	// What changed has found, until it is accepted.
+	// The new state that changed has found, until it is accepted.
 	seen  map[string]string
 	found *kubeconfig
 
-	lastError string // that was news
+	lastError string // the last error that was new
 }
 
 func newKubeconfigSource(o Options) (*kubeconfigSource, *rest.Config, error) {
@@ -134,7 +134,7 @@ func newKubeconfigSource(o Options) (*kubeconfigSource, *rest.Config, error) {
 	return s, o.applyTo(cfg), nil
 }
 
-// kubeconfigContents reads the files. What cannot be read is missing.
+// kubeconfigContents reads the files. Those that cannot be read are left out.
 func kubeconfigContents(path string) map[string]string {
 	contents := map[string]string{}
 	for _, file := range kubeconfigRules(path).GetLoadingPrecedence() {
@@ -145,8 +145,8 @@ func kubeconfigContents(path string) map[string]string {
 	return contents
 }
 
-// changed returns what the files say now, or nil if that makes no difference. It goes on returning it until it is
-// accepted, and returns an error for as long as the files are of no use.
+// changed returns the config from the current files, or nil if it is unchanged. It keeps returning a new config until
+// that is accepted, and an error as long as the files cannot be used.
 func (s *kubeconfigSource) changed() (*rest.Config, error) {
 	seen := kubeconfigContents(s.options.Kubeconfig)
 	if maps.Equal(seen, s.contents) {
@@ -171,12 +171,12 @@ func (s *kubeconfigSource) changed() (*rest.Config, error) {
 	return s.options.applyTo(cfg), nil
 }
 
-// accept makes what changed has returned the state that later changes are held against.
+// accept makes the config that changed has returned the current one.
 func (s *kubeconfigSource) accept() {
 	s.contents, s.used, s.lastError = s.seen, s.found, ""
 }
 
-// isNews reports whether the error is another than the last one.
+// isNews reports whether the error differs from the last one.
 func (s *kubeconfigSource) isNews(err error) bool {
 	news := err.Error() != s.lastError
 	s.lastError = err.Error()

@@ -113,7 +113,7 @@ func (r *rewritten) messages() (messages []string) {
 
 const (
 	renewedMessage = "kubeconfig has changed, using its credentials from now on"
-	uselessMessage = "cannot use the changed kubeconfig, keeping what was read from it before"
+	uselessMessage = "cannot use the changed kubeconfig, keeping the previous one"
 	movedMessage   = "kubeconfig names another API server, using it from now on"
 )
 

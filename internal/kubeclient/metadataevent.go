@@ -8,12 +8,12 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// notAnEvent is what becomes of a message that cannot be decoded: the reader takes it for an undecodable event.
+// notAnEvent replaces a message that cannot be decoded: to the reader it is an undecodable event.
 const notAnEvent = "{}\n"
 
-// appendMetadataLine appends the line of JSON for a protobuf message that is a watch event with the metadata of an
-// object (metav1.WatchEvent). Of the metadata it carries what identifies the object, and the mark of a bookmark that
-// ends the initial events. The rest, most of it managedFields, is passed over without being decoded.
+// appendMetadataLine appends a protobuf watch event with the metadata of an object (metav1.WatchEvent) as a line of
+// JSON. The line holds only the metadata that identify the object, and the annotation of an end marker. The rest, most
+// of it managedFields, is skipped without being decoded.
 func appendMetadataLine(to, message []byte) []byte {
 	event, raw, ok := decodeWatchEvent(message)
 	if !ok {
@@ -33,12 +33,12 @@ func appendMetadataLine(to, message []byte) []byte {
 	case watch.Error:
 		to = appendStatus(to, raw)
 	default:
-		to = append(to, "{}"...) // what such an event is about is not known
+		to = append(to, "{}"...) // the content of such an event is unknown
 	}
 	return append(to, "}\n"...)
 }
 
-// decodeWatchEvent takes a metav1.WatchEvent apart. Neither part is copied.
+// decodeWatchEvent splits a metav1.WatchEvent. Neither part is copied.
 func decodeWatchEvent(message []byte) (event, raw []byte, ok bool) {
 	var extension []byte
 	f := fields{rest: message}
@@ -59,11 +59,11 @@ func decodeWatchEvent(message []byte) (event, raw []byte, ok bool) {
 	return event, raw, !f.bad && !inside.bad && len(event) > 0
 }
 
-// envelopePrefix begins what Kubernetes encodes as protobuf; a runtime.Unknown follows.
+// envelopePrefix begins everything that Kubernetes encodes as protobuf; a runtime.Unknown follows.
 // https://kubernetes.io/docs/reference/using-api/api-concepts/#protobuf-encoding-idl
 var envelopePrefix = []byte("k8s\x00")
 
-// envelope is a runtime.Unknown: an object and what it is.
+// envelope is a runtime.Unknown: an object and its type.
 type envelope struct{ apiVersion, kind, object []byte }
 
 func openEnvelope(raw []byte) (e envelope, ok bool) {
@@ -93,7 +93,7 @@ func openEnvelope(raw []byte) (e envelope, ok bool) {
 	return e, !f.bad && !inside.bad
 }
 
-// partialMetadata is what is of use of a metav1.PartialObjectMetadata.
+// partialMetadata holds the used fields of a metav1.PartialObjectMetadata.
 type partialMetadata struct {
 	envelope
 	name, namespace, uid, resourceVersion []byte
@@ -131,7 +131,7 @@ func decodeMetadata(raw []byte) (p partialMetadata, ok bool) {
 	return p, !f.bad && !inside.bad
 }
 
-// endMark returns the value of an annotation, if it is the one that ends the initial events.
+// endMark returns the value of an annotation if it is the one that marks the end of the initial events.
 func endMark(annotation []byte) (value []byte, ok bool) {
 	var key []byte
 	f := fields{rest: annotation}
@@ -188,7 +188,7 @@ func appendComma(to []byte) []byte {
 func appendQuoted(to, text []byte) []byte {
 	for _, c := range text {
 		if c < ' ' || c > '~' || c == '"' || c == '\\' {
-			quoted, _ := json.Marshal(string(text)) // there is no string that it refuses
+			quoted, _ := json.Marshal(string(text)) // a string cannot fail
 			return append(to, quoted...)
 		}
 	}
@@ -197,7 +197,7 @@ func appendQuoted(to, text []byte) []byte {
 	return append(to, '"')
 }
 
-// appendStatus appends a metav1.Status, or what the reader takes for an error without one.
+// appendStatus appends a metav1.Status, or an object that the reader reports as an error without a status.
 func appendStatus(to, raw []byte) []byte {
 	var status metav1.Status
 	e, ok := openEnvelope(raw)

@@ -13,17 +13,18 @@ const (
 	metadataFrameBytes = 64 << 10
 )
 
-// metadataFrames makes lines of JSON, as watches have them, of a watch of metadata that came as protobuf. A frame
-// that makes no sense becomes a line that is no watch event, so that the reader learns of it. What is cut off at the
-// end is worth nothing, as is a line without a newline.
+// metadataFrames converts a protobuf metadata watch to the lines of JSON of an ordinary watch. A malformed frame
+// becomes a line that is not a watch event, so that the reader notices it. A frame cut off at the end is dropped, like
+// a line without a newline.
 //
-// apimachinery's frame reader reads each length and each frame from the body by itself, and believes any length.
+// apimachinery's frame reader is not used: it reads each length and each frame from the body separately, and accepts
+// any length.
 type metadataFrames struct {
 	body   io.ReadCloser
-	buffer []byte // of body, from the first frame that is not whole
+	buffer []byte // bytes of body from the first incomplete frame on
 	lines  []byte
-	unread []byte // of lines
-	err    error  // why nothing follows unread
+	unread []byte // rest of lines
+	err    error  // returned after unread
 }
 
 func newMetadataFrames(body io.ReadCloser) io.ReadCloser { return &metadataFrames{body: body} }
@@ -45,8 +46,8 @@ func (m *metadataFrames) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// fill reads from the body once and makes lines of the frames that are whole by then. The buffer grows with what has
-// come, and not with what a frame's length promises.
+// fill reads from the body once and converts the frames that are complete by then. The buffer grows with the bytes
+// received, not with the length that a frame claims.
 func (m *metadataFrames) fill() {
 	if len(m.buffer) == cap(m.buffer) {
 		m.buffer = slices.Grow(m.buffer, max(len(m.buffer), metadataFrameBytes))
@@ -60,7 +61,7 @@ func (m *metadataFrames) fill() {
 	for len(rest) >= frameLengthBytes {
 		length := binary.BigEndian.Uint32(rest)
 		if length > watchlist.MaxFrameBytes {
-			m.err = watchlist.ErrFrameTooLarge // or a garbled length: where the next frame begins nobody knows
+			m.err = watchlist.ErrFrameTooLarge // or its length is garbled: the start of the next frame is unknown
 			break
 		}
 		end := frameLengthBytes + int(length)

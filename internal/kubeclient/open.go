@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	// defaultWatchGrace is how much longer than it was asked for a watch may stay open. Proxies may ignore
-	// timeoutSeconds or hold back the end of the response.
+	// defaultWatchGrace is how much longer than requested a watch may stay open. Proxies may ignore timeoutSeconds or
+	// hold back the end of the response.
 	defaultWatchGrace = 30 * time.Second
 
 	// listTimeout bounds a page of a LIST. An API server gives up after a minute (--request-timeout).
@@ -27,8 +27,8 @@ const (
 	asListOfMetadata = ";as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 )
 
-// accept is the form that the answer should have. Metadata cost the server far less as protobuf than as JSON, most of
-// it for managedFields. Lists of them are for servers without WatchList, and not worth a second decoder.
+// accept returns the Accept header. Metadata cost the server far less as protobuf than as JSON, mostly because of
+// managedFields. Lists of metadata are only used with servers without WatchList, and not worth a second decoder.
 // https://kubernetes.io/docs/reference/using-api/api-concepts/#alternate-representations-of-resources
 func accept(req watchlist.Request) string {
 	switch {
@@ -68,7 +68,7 @@ func (c *Client) Open(ctx context.Context, req watchlist.Request) (io.ReadCloser
 	return &checkedBody{body: body, list: req.List}, nil
 }
 
-// describe says in words what is asked for.
+// describe describes the request for error messages.
 func describe(req watchlist.Request) string {
 	r := req.Scope
 	verb := "watch"
@@ -85,7 +85,7 @@ func describe(req watchlist.Request) string {
 	return fmt.Sprintf("%s %s (group %q, version %s)%s", verb, r.Resource, r.Group, req.API.Version, where)
 }
 
-// resourcePath is the path of a resource under the server's base path.
+// resourcePath returns the path of a resource below the server's base path.
 // https://kubernetes.io/docs/reference/using-api/api-concepts/#resource-uris
 func resourcePath(req watchlist.Request) []string {
 	r := req.Scope
@@ -113,7 +113,7 @@ func query(req watchlist.Request) url.Values {
 			q.Set("limit", strconv.Itoa(req.Limit))
 		}
 		set("continue", req.Continue)
-		if req.Continue == "" && req.ResourceVersion != "" { // a token has its own, and refuses another
+		if req.Continue == "" && req.ResourceVersion != "" { // a continue token has its own version and rejects another
 			q.Set("resourceVersion", req.ResourceVersion)
 			q.Set("resourceVersionMatch", "NotOlderThan")
 		}

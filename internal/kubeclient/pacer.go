@@ -9,51 +9,51 @@ import (
 )
 
 const (
-	// openingsPerSecond is how many streams the process opens a second. When an API server is cut off, all streams of
-	// all receivers want to resume at once.
+	// openingsPerSecond is how many streams the process opens per second. After an API server was unreachable, all
+	// streams of all receivers resume at once.
 	openingsPerSecond = 20
 	openingsBurst     = 5
 
-	// patience is how long a request that is no resume gives way to resumes. Then it has every second turn.
-	patience = time.Minute
+	// yieldFor is how long a request that is not a resume gives way to resumes. Then it gets every second turn.
+	yieldFor = time.Minute
 )
 
-// A Pacer lets requests through at a rate. Watches that resume go first: until they are open, changes wait, and the
-// API server's history of them may run out. It is safe for concurrent use.
+// A Pacer limits the rate of requests. Resuming watches go first: until they are open changes are not delivered, and
+// the API server's history of them may run out. It is safe for concurrent use.
 type Pacer struct {
-	rate     float64 // a second
+	rate     float64 // per second
 	burst    float64
 	jittered bool
 
 	mu      sync.Mutex
 	tokens  float64
-	at      time.Time // of tokens
+	at      time.Time // time of the tokens value
 	resumes []*waiter
 	others  []*waiter
-	timer   *time.Timer // runs while somebody waits
-	timers  int         // that were made; one that was stopped too late is known by its number
-	gaveWay bool        // the last turn went to one of others, although a resume waited
+	timer   *time.Timer // runs while a request waits
+	timers  int         // number of timers created; it identifies a timer that was stopped too late
+	gaveWay bool        // the last turn went to another request although a resume waited
 }
 
 type waiter struct {
 	since time.Time
-	turn  chan struct{} // closed when it has come
+	turn  chan struct{} // closed when it is the waiter's turn
 }
 
-// NewPacer returns a pacer that lets rate requests through a second on average, and burst at once after a quiet time.
+// NewPacer returns a pacer that allows rate requests per second on average, and burst at once after a quiet time.
 func NewPacer(rate float64, burst int) *Pacer {
 	return &Pacer{rate: rate, burst: float64(burst), tokens: float64(burst), at: time.Now()}
 }
 
-// NewOpeningPacer returns a pacer for the opening of streams, of which a process needs one: 20 a second, at jittered
-// intervals, so that many processes that lost the same API server do not come back in step.
+// NewOpeningPacer returns the pacer for opening streams, which a process needs once: 20 per second, at jittered
+// intervals, so that processes that lost the same API server do not return in step.
 func NewOpeningPacer() *Pacer {
 	p := NewPacer(openingsPerSecond, openingsBurst)
 	p.jittered = true
 	return p
 }
 
-// Wait returns when it is the caller's turn. Its only error is ctx's.
+// Wait returns when it is the caller's turn. It fails only with ctx's error.
 func (p *Pacer) Wait(ctx context.Context, resume bool) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -83,7 +83,7 @@ func (p *Pacer) Wait(ctx context.Context, resume bool) error {
 	}
 }
 
-// leave takes a waiter out of its queue. A turn that came at the same moment is lost to all, which does no harm.
+// leave removes a waiter from its queue. A turn that came at the same moment is lost, which does no harm.
 func (p *Pacer) leave(w *waiter) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -112,12 +112,12 @@ func (p *Pacer) spend() {
 	p.tokens--
 }
 
-// arm lets the timer fire when the next turn is due, if somebody waits for it and it does not run yet.
+// arm starts the timer for the next turn, if a request waits for it and the timer is not running yet.
 func (p *Pacer) arm() {
 	if p.timer != nil || len(p.resumes)+len(p.others) == 0 {
 		return
 	}
-	const longest = 24 * time.Hour // a rate near 0 would be more than a duration holds
+	const longest = 24 * time.Hour // a rate near 0 would overflow a duration
 	wait := min((1-p.tokens)/p.rate, longest.Seconds())
 	p.timers++
 	number := p.timers
@@ -128,7 +128,7 @@ func (p *Pacer) due(number int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.timer == nil || number != p.timers {
-		return // everybody left while it fired
+		return // all waiters left while it fired
 	}
 	p.timer = nil
 	p.refill()
@@ -139,12 +139,12 @@ func (p *Pacer) due(number int) {
 	p.arm()
 }
 
-// next takes the waiter whose turn it is out of its queue.
+// next removes the waiter whose turn it is from its queue, and returns it.
 func (p *Pacer) next() *waiter {
 	from := &p.resumes
 	if len(p.resumes) == 0 {
 		from = &p.others
-	} else if len(p.others) > 0 && p.at.Sub(p.others[0].since) > patience && !p.gaveWay {
+	} else if len(p.others) > 0 && p.at.Sub(p.others[0].since) > yieldFor && !p.gaveWay {
 		from = &p.others
 	}
 	p.gaveWay = from == &p.others && len(p.resumes) > 0

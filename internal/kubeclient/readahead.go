@@ -6,13 +6,13 @@ import (
 	"net"
 )
 
-// readAheadBytes is what a connection reads at once, if it has come. crypto/tls asks for one record at a time, and an
+// readAheadBytes is how much a connection reads at once, if available. crypto/tls reads one record at a time, and an
 // API server sends every watch event in records of its own: without this, each costs a system call or two.
 const readAheadBytes = 64 << 10
 
 type dialFunc func(ctx context.Context, network, address string) (net.Conn, error)
 
-// readingAhead makes connections that read ahead.
+// readingAhead wraps dial so that its connections read ahead.
 func readingAhead(dial dialFunc) dialFunc {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		conn, err := dial(ctx, network, address)

@@ -25,16 +25,16 @@ func (r Resource) Can(verb string) bool {
 	return slices.Contains(r.Verbs, verb)
 }
 
-// Served is what an API server served when it was asked.
+// Served holds the resources that an API server served at the time of discovery.
 type Served struct {
-	// resources by plural name; those of a group stand together, the server's preferred version first.
+	// resources by plural name. Those of one group are adjacent, with the server's preferred version first.
 	resources map[string][]Resource
 
-	// Failed are the versions of groups that the server could not tell about, mostly because an aggregated
-	// API server is down. What they serve may be missing.
+	// Failed holds the group versions that could not be discovered, mostly because an aggregated API server is down.
+	// Their resources may be missing.
 	Failed map[schema.GroupVersion]error
 
-	hidden map[string]error // why nothing is known of what lies under /api (the core group) or /apis
+	hidden map[string]error // errors by root, if nothing is known below /api (the core group) or /apis
 }
 
 func (s *Served) add(r Resource) {
@@ -65,15 +65,15 @@ var (
 	// ErrAmbiguous means that several API groups have a resource of that name.
 	ErrAmbiguous = errors.New("ambiguous")
 
-	// ErrUnknown means that the server could not tell whether it serves the resource.
+	// ErrUnknown means that it is unknown whether the server serves the resource.
 	ErrUnknown = errors.New("unknown")
 )
 
-// Lookup finds a resource in every version that the server serves it in, the preferred one first, or only
-// in the given version. A resource without a known group is the core group's if it has one of that name,
-// else that of the only group that has.
+// Lookup finds a resource in every version that the server serves it in, the preferred one first, or only in the given
+// version. Without a known group, the core group's resource of that name is returned, if there is one, else that of the
+// only group that has it.
 //
-// The error is one of ErrNotServed, ErrAmbiguous and ErrUnknown.
+// The error wraps ErrNotServed, ErrAmbiguous or ErrUnknown.
 func (s *Served) Lookup(group string, groupKnown bool, plural, version string) ([]Resource, error) {
 	found := s.resources[plural]
 	if groupKnown {
@@ -116,7 +116,7 @@ func unambiguous(resources []Resource, plural string) ([]Resource, error) {
 	return nil, fmt.Errorf("%s is %w: write %s", plural, ErrAmbiguous, strings.Join(names, " or "))
 }
 
-// missing says why there is no such resource. found are its other versions.
+// missing returns the error for a resource that was not found. found holds its other versions.
 func (s *Served) missing(found []Resource, group string, groupKnown bool, plural, version string) error {
 	name := plural
 	if group != "" {

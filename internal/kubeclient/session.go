@@ -15,8 +15,8 @@ import (
 	"k8s.io/client-go/util/connrotation"
 )
 
-// session is an API server and the credentials for it, as they were read at one time. Certificate and token files that
-// these refer to may change meanwhile.
+// session is an API server and its credentials, as read at one time. The certificate and token files that they refer to
+// may change later.
 type session struct {
 	cfg         *rest.Config
 	base        *url.URL // scheme, host and the path before /api and /apis
@@ -43,7 +43,7 @@ func newSession(cfg *rest.Config, tracker *connrotation.ConnectionTracker) (*ses
 		connections: connections,
 		http: &http.Client{
 			Transport: wrapped,
-			// The API server does not redirect. Whoever does must not be sent the credentials.
+			// The API server does not redirect. Anything that does must not get the credentials.
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		},
 	}, nil
@@ -61,15 +61,14 @@ func baseURL(cfg *rest.Config) (*url.URL, error) {
 	return base, nil
 }
 
-// refreshes reports whether a request that was answered with 401 makes other credentials be used by the next one:
-// client-go runs an exec plugin again then.
+// refreshes reports whether a 401 makes the next request use new credentials: client-go then runs an exec plugin again.
 func (s *session) refreshes() bool { return s.cfg.ExecProvider != nil }
 
-// refused adds to an error that may be due to the client certificate when that expired, if it has.
+// refused adds the time of expiry to an error that may be due to an expired client certificate.
 func (s *session) refused(err error, now time.Time) error {
 	content := s.cfg.CertData
 	if len(content) == 0 && s.cfg.CertFile != "" {
-		content, _ = os.ReadFile(s.cfg.CertFile) // one that cannot be read has its own error
+		content, _ = os.ReadFile(s.cfg.CertFile) // an unreadable file has its own error
 	}
 	block, _ := pem.Decode(content)
 	if block == nil {
@@ -82,6 +81,6 @@ func (s *session) refused(err error, now time.Time) error {
 	return fmt.Errorf("%w; the client certificate expired at %s: renew it", err, certificate.NotAfter.UTC().Format(time.RFC3339))
 }
 
-// refusedByTLS reports whether the server ended a TLS handshake, as it does if it does not like our certificate.
-// crypto/tls does not export the type of these errors.
+// refusedByTLS reports whether the server ended the TLS handshake, as it does if it rejects our certificate. crypto/tls
+// does not export the type of these errors.
 func refusedByTLS(err error) bool { return strings.Contains(err.Error(), "remote error: tls: ") }

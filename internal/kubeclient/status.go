@@ -23,11 +23,11 @@ import (
 
 const maxErrorBody = 64 << 10
 
-// answerError makes an error of an answer outside 2xx. API servers, aggregated ones, their filters, proxies and load
-// balancers answer with a Status, text, HTML or nothing. What is no Status proves nothing about the resource and our
-// rights; but whoever answers that a server is overloaded or away asks for another attempt, and may say when.
+// answerError converts an answer outside 2xx to an error. API servers, aggregated ones, their filters, proxies and load
+// balancers answer with a Status, text, HTML or nothing. An answer that is not a Status proves nothing about the
+// resource or our rights. But any answer that a server is overloaded or away calls for a retry, and may name a time.
 func answerError(res *http.Response, host string, now time.Time) error {
-	content, _ := io.ReadAll(io.LimitReader(res.Body, maxErrorBody)) // what there is helps
+	content, _ := io.ReadAll(io.LimitReader(res.Body, maxErrorBody)) // a partial body is useful too
 	contentType := mediaType(res.Header)
 	status, ok := parseStatus(content)
 	if !ok && !speaksForTheServer(res.StatusCode, contentType, content) {
@@ -58,7 +58,7 @@ func answerError(res *http.Response, host string, now time.Time) error {
 
 func parseStatus(content []byte) (metav1.Status, bool) {
 	var status metav1.Status
-	if e, ok := openEnvelope(content); ok { // of a request for metadata as protobuf
+	if e, ok := openEnvelope(content); ok { // the answer to a request for metadata as protobuf
 		if string(e.kind) != "Status" || status.Unmarshal(e.object) != nil {
 			return metav1.Status{}, false
 		}
@@ -69,12 +69,12 @@ func parseStatus(content []byte) (metav1.Status, bool) {
 	return status, status.Kind == "Status" && status.Status != metav1.StatusSuccess
 }
 
-// speaksForTheServer reports whether an answer that is no Status counts nevertheless.
+// speaksForTheServer reports whether an answer counts as the API server's although it is not a Status.
 func speaksForTheServer(code int, contentType string, content []byte) bool {
 	switch code {
 	case http.StatusNotFound:
-		// What kube-apiserver answers for a path that it does not know. Every server written in Go does, so discovery
-		// has to say whether the resource is served.
+		// This is kube-apiserver's answer for an unknown path. Every server written in Go answers like that, so
+		// discovery has to decide whether the resource is served.
 		return !isPage(contentType) && string(bytes.TrimSpace(content)) == "404 page not found"
 	case http.StatusGone:
 		return !isPage(contentType) && contentType != acceptJSON
@@ -86,7 +86,7 @@ func speaksForTheServer(code int, contentType string, content []byte) bool {
 	return code > http.StatusInternalServerError
 }
 
-// reason is what the API server would have given with the code.
+// reason returns the reason that an API server gives with the code.
 func reason(code int) metav1.StatusReason {
 	switch code {
 	case http.StatusGone: // the only one that client-go does not know
@@ -98,15 +98,15 @@ func reason(code int) metav1.StatusReason {
 	}
 }
 
-// describeAnswer describes an answer that is no Status.
+// describeAnswer describes an answer that is not a Status.
 func describeAnswer(res *http.Response, content []byte) string {
 	if location, err := url.Parse(res.Header.Get("Location")); err == nil && location.Host != "" {
-		return "a redirect to " + location.Host // no more of it, there may be secrets
+		return "a redirect to " + location.Host // not the rest, which may hold secrets
 	}
 	return describeBody(content, maxErrorBody, mediaType(res.Header))
 }
 
-// retryAfter is the header's value in seconds, or 0. [servertext.CleanStatus] caps it.
+// retryAfter returns the header's value in seconds, or 0. [servertext.CleanStatus] caps it.
 // https://www.rfc-editor.org/rfc/rfc9110#field.retry-after
 func retryAfter(header string, now time.Time) int32 {
 	if seconds, err := strconv.ParseInt(strings.TrimSpace(header), 10, 64); err == nil || errors.Is(err, strconv.ErrRange) {

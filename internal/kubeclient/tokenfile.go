@@ -9,10 +9,9 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// withTokenFile makes a client show the token that stands in cfg's token file at the time of each request.
-// client-go reads the file once a minute, so that a client whose token is refused goes on showing it, waits
-// longer after each refusal, and is blind for minutes after the token was renewed. Requests are few here, and
-// the file is small.
+// withTokenFile makes a client read cfg's token file for each request. client-go reads the file once a minute: a client
+// whose token is refused keeps sending it, waits longer after each refusal, and is blind for minutes after the token
+// was renewed. Here requests are few and the file is small.
 func withTokenFile(cfg *rest.Config) *rest.Config {
 	if cfg.BearerTokenFile == "" {
 		return cfg
@@ -31,7 +30,7 @@ type tokenFile struct {
 	next http.RoundTripper
 
 	mu    sync.Mutex
-	token string // the last that could be read
+	token string // the last one that could be read
 }
 
 // RoundTrip implements http.RoundTripper.
@@ -41,7 +40,7 @@ func (f *tokenFile) RoundTrip(req *http.Request) (*http.Response, error) {
 	return f.next.RoundTrip(req)
 }
 
-// current falls back to the token before, since the file may be away or empty while it is replaced.
+// current falls back to the previous token, since the file may be missing or empty while it is replaced.
 func (f *tokenFile) current() string {
 	content, err := os.ReadFile(f.path)
 	f.mu.Lock()

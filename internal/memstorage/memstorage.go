@@ -1,4 +1,4 @@
-// Package memstorage is a storage extension for tests: in memory, and able to fail.
+// Package memstorage is an in-memory storage extension for tests that can be made to fail.
 package memstorage
 
 import (
@@ -13,7 +13,7 @@ import (
 	"go.opentelemetry.io/collector/extension/xextension/storage"
 )
 
-// Extension keeps what its clients store for as long as the test runs.
+// Extension keeps what its clients store until the test ends.
 type Extension struct {
 	component.StartFunc
 	component.ShutdownFunc
@@ -26,8 +26,8 @@ type Extension struct {
 	panics  any
 	tries   int
 	writes  int
-	within  int // calls that have not returned
-	most    int // of within
+	within  int // calls that have not returned yet
+	most    int // the maximum of within
 }
 
 var _ storage.Extension = (*Extension)(nil)
@@ -35,21 +35,21 @@ var _ storage.Extension = (*Extension)(nil)
 // New returns an empty storage.
 func New() *Extension { return &Extension{clients: make(map[string]map[string][]byte)} }
 
-// Fail lets every operation fail with err from now on; nil lets them succeed again.
+// Fail makes every operation fail with err; nil makes them succeed again.
 func (e *Extension) Fail(err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.failure = err
 }
 
-// FailWrites lets every write fail with err from now on, and nothing else; nil lets them succeed again.
+// FailWrites makes every write fail with err, and nothing else; nil makes them succeed again.
 func (e *Extension) FailWrites(err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.full = err
 }
 
-// Hang lets every call from now on, and those under way, take until release is called. They heed no context.
+// Hang blocks every current and future call until release is called. The calls ignore their context.
 func (e *Extension) Hang() (release func()) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -63,28 +63,28 @@ func (e *Extension) Hang() (release func()) {
 	}
 }
 
-// Panic lets every call panic from now on.
+// Panic makes every call panic.
 func (e *Extension) Panic(with any) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.panics = with
 }
 
-// Tries is how many calls have been made, whether or not they failed.
+// Tries returns how many calls were made, including failed ones.
 func (e *Extension) Tries() int {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.tries
 }
 
-// MostAtOnce is how many calls have been under way at once.
+// MostAtOnce returns the maximum number of concurrent calls.
 func (e *Extension) MostAtOnce() int {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.most
 }
 
-// enter begins a call and locks the extension, unless that fails; leave unlocks it and ends the call.
+// enter begins a call and locks the extension, unless the call has to fail; leave unlocks it and ends the call.
 func (e *Extension) enter() error {
 	e.mu.Lock()
 	e.tries++
@@ -117,21 +117,21 @@ func (e *Extension) Client(name string) map[string][]byte {
 	return maps.Clone(e.clients[name])
 }
 
-// Writes is how many transactions have been written.
+// Writes returns how many transactions were written.
 func (e *Extension) Writes() int {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.writes
 }
 
-// Names are those of the storages that clients were made for.
+// Names returns the names under which clients were created.
 func (e *Extension) Names() []string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return slices.Sorted(maps.Keys(e.clients))
 }
 
-// Damage changes every value that is stored.
+// Damage changes every stored value.
 func (e *Extension) Damage(damage func(key string, value []byte) []byte) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -142,7 +142,7 @@ func (e *Extension) Damage(damage func(key string, value []byte) []byte) {
 	}
 }
 
-// Contains reports whether the bytes stand anywhere in what is stored.
+// Contains reports whether the bytes occur anywhere in the storage.
 func (e *Extension) Contains(b []byte) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -118,37 +118,37 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	var err, errs error
 	builder.K8sWatchlistConsumerRetries, err = builder.meter.Int64Counter(
 		"otelcol_k8s_watchlist_consumer_retries",
-		metric.WithDescription("Times that the next consumer refused records for the time being, so that they were given to it again. [Alpha]"),
+		metric.WithDescription("Times that the next consumer refused records temporarily, so that they were sent again. [Alpha]"),
 		metric.WithUnit("{retry}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.K8sWatchlistDuplicatesDropped, err = builder.meter.Int64Counter(
 		"otelcol_k8s_watchlist_duplicates_dropped",
-		metric.WithDescription("Watch events that were dropped because they had been emitted already. [Alpha]"),
+		metric.WithDescription("Watch events that were dropped because they had already been emitted. [Alpha]"),
 		metric.WithUnit("{event}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.K8sWatchlistFramesOfAnotherKind, err = builder.meter.Int64Counter(
 		"otelcol_k8s_watchlist_frames_of_another_kind",
-		metric.WithDescription("Objects that came with another kind than the resource's, which their records have all the same. [Alpha]"),
+		metric.WithDescription("Objects that arrived with a kind other than the resource's. Their records have the resource's kind. [Alpha]"),
 		metric.WithUnit("{frame}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.K8sWatchlistGaps, err = builder.meter.Int64Counter(
 		"otelcol_k8s_watchlist_gaps",
-		metric.WithDescription("Times that the API server could not deliver some history, so that only the net differences were emitted. [Alpha]"),
+		metric.WithDescription("Gaps in the history, of which only the net differences were emitted. [Alpha]"),
 		metric.WithUnit("{gap}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.K8sWatchlistInventoryObjects, err = builder.meter.Int64ObservableGauge(
 		"otelcol_k8s_watchlist_inventory_objects",
-		metric.WithDescription("Objects that are known to exist. [Alpha]"),
+		metric.WithDescription("Objects in the inventory, which are those known to exist. [Alpha]"),
 		metric.WithUnit("{object}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.K8sWatchlistKept, err = builder.meter.Int64Counter(
 		"otelcol_k8s_watchlist_kept",
-		metric.WithDescription("Values that would have been masked and were not, because redaction.keep names them. [Alpha]"),
+		metric.WithDescription("Values that were not masked because redaction.keep names them. [Alpha]"),
 		metric.WithUnit("{value}"),
 	)
 	errs = errors.Join(errs, err)
@@ -160,13 +160,13 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.K8sWatchlistQueueBytes, err = builder.meter.Int64ObservableGauge(
 		"otelcol_k8s_watchlist_queue_bytes",
-		metric.WithDescription("Bytes of the records that wait in the queue. [Alpha]"),
+		metric.WithDescription("Bytes of the records in the queue. [Alpha]"),
 		metric.WithUnit("By"),
 	)
 	errs = errors.Join(errs, err)
 	builder.K8sWatchlistReaderStates, err = builder.meter.Int64Counter(
 		"otelcol_k8s_watchlist_reader_states",
-		metric.WithDescription("Times that a reader came into a condition. One that is failing has streams that end again and again without anything new. [Alpha]"),
+		metric.WithDescription("Times that a reader entered a condition. The streams of a failing reader end again and again without anything new. [Alpha]"),
 		metric.WithUnit("{change}"),
 	)
 	errs = errors.Join(errs, err)
@@ -178,7 +178,7 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.K8sWatchlistRecovered, err = builder.meter.Int64Counter(
 		"otelcol_k8s_watchlist_recovered",
-		metric.WithDescription("Records marked as recovered or inferred, which no live watch event told of. [Alpha]"),
+		metric.WithDescription("Records marked as recovered or inferred, for changes that no live watch event reported. [Alpha]"),
 		metric.WithUnit("{record}"),
 	)
 	errs = errors.Join(errs, err)
@@ -208,7 +208,7 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.K8sWatchlistStreamsOpened, err = builder.meter.Int64Counter(
 		"otelcol_k8s_watchlist_streams_opened",
-		metric.WithDescription("Streams that the API server was asked for. [Alpha]"),
+		metric.WithDescription("Streams that were requested from the API server. [Alpha]"),
 		metric.WithUnit("{stream}"),
 	)
 	errs = errors.Join(errs, err)

@@ -24,7 +24,7 @@ func NewSettings(tt *componenttest.Telemetry) receiver.Settings {
 func AssertEqualK8sWatchlistConsumerRetries(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_k8s_watchlist_consumer_retries",
-		Description: "Times that the next consumer refused records for the time being, so that they were given to it again. [Alpha]",
+		Description: "Times that the next consumer refused records temporarily, so that they were sent again. [Alpha]",
 		Unit:        "{retry}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -40,7 +40,7 @@ func AssertEqualK8sWatchlistConsumerRetries(t *testing.T, tt *componenttest.Tele
 func AssertEqualK8sWatchlistDuplicatesDropped(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_k8s_watchlist_duplicates_dropped",
-		Description: "Watch events that were dropped because they had been emitted already. [Alpha]",
+		Description: "Watch events that were dropped because they had already been emitted. [Alpha]",
 		Unit:        "{event}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -56,7 +56,7 @@ func AssertEqualK8sWatchlistDuplicatesDropped(t *testing.T, tt *componenttest.Te
 func AssertEqualK8sWatchlistFramesOfAnotherKind(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_k8s_watchlist_frames_of_another_kind",
-		Description: "Objects that came with another kind than the resource's, which their records have all the same. [Alpha]",
+		Description: "Objects that arrived with a kind other than the resource's. Their records have the resource's kind. [Alpha]",
 		Unit:        "{frame}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -72,7 +72,7 @@ func AssertEqualK8sWatchlistFramesOfAnotherKind(t *testing.T, tt *componenttest.
 func AssertEqualK8sWatchlistGaps(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_k8s_watchlist_gaps",
-		Description: "Times that the API server could not deliver some history, so that only the net differences were emitted. [Alpha]",
+		Description: "Gaps in the history, of which only the net differences were emitted. [Alpha]",
 		Unit:        "{gap}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -88,7 +88,7 @@ func AssertEqualK8sWatchlistGaps(t *testing.T, tt *componenttest.Telemetry, dps 
 func AssertEqualK8sWatchlistInventoryObjects(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_k8s_watchlist_inventory_objects",
-		Description: "Objects that are known to exist. [Alpha]",
+		Description: "Objects in the inventory, which are those known to exist. [Alpha]",
 		Unit:        "{object}",
 		Data: metricdata.Gauge[int64]{
 			DataPoints: dps,
@@ -102,7 +102,7 @@ func AssertEqualK8sWatchlistInventoryObjects(t *testing.T, tt *componenttest.Tel
 func AssertEqualK8sWatchlistKept(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_k8s_watchlist_kept",
-		Description: "Values that would have been masked and were not, because redaction.keep names them. [Alpha]",
+		Description: "Values that were not masked because redaction.keep names them. [Alpha]",
 		Unit:        "{value}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -134,7 +134,7 @@ func AssertEqualK8sWatchlistPaused(t *testing.T, tt *componenttest.Telemetry, dp
 func AssertEqualK8sWatchlistQueueBytes(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_k8s_watchlist_queue_bytes",
-		Description: "Bytes of the records that wait in the queue. [Alpha]",
+		Description: "Bytes of the records in the queue. [Alpha]",
 		Unit:        "By",
 		Data: metricdata.Gauge[int64]{
 			DataPoints: dps,
@@ -148,7 +148,7 @@ func AssertEqualK8sWatchlistQueueBytes(t *testing.T, tt *componenttest.Telemetry
 func AssertEqualK8sWatchlistReaderStates(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_k8s_watchlist_reader_states",
-		Description: "Times that a reader came into a condition. One that is failing has streams that end again and again without anything new. [Alpha]",
+		Description: "Times that a reader entered a condition. The streams of a failing reader end again and again without anything new. [Alpha]",
 		Unit:        "{change}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -180,7 +180,7 @@ func AssertEqualK8sWatchlistRecordsDropped(t *testing.T, tt *componenttest.Telem
 func AssertEqualK8sWatchlistRecovered(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_k8s_watchlist_recovered",
-		Description: "Records marked as recovered or inferred, which no live watch event told of. [Alpha]",
+		Description: "Records marked as recovered or inferred, for changes that no live watch event reported. [Alpha]",
 		Unit:        "{record}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -260,7 +260,7 @@ func AssertEqualK8sWatchlistStreamsEnded(t *testing.T, tt *componenttest.Telemet
 func AssertEqualK8sWatchlistStreamsOpened(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_k8s_watchlist_streams_opened",
-		Description: "Streams that the API server was asked for. [Alpha]",
+		Description: "Streams that were requested from the API server. [Alpha]",
 		Unit:        "{stream}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,

@@ -1,5 +1,5 @@
-// Package pipenet connects the clients and the server of a test in memory, so that nothing of it waits
-// outside the virtual time of testing/synctest.
+// Package pipenet connects the clients and the server of a test in memory, so that nothing waits outside the virtual
+// time of testing/synctest.
 package pipenet
 
 import (
@@ -11,9 +11,9 @@ import (
 	"time"
 )
 
-// Network is a listener, and the way to it.
+// Network is a listener and the dialer for it.
 type Network struct {
-	// RefuseUntil is when the listener comes up.
+	// RefuseUntil is when the listener begins to accept connections.
 	RefuseUntil time.Time
 
 	conns  chan net.Conn
@@ -26,13 +26,13 @@ func New() *Network {
 	return &Network{conns: make(chan net.Conn), closed: make(chan struct{})}
 }
 
-// Serve lets the handler answer what comes over the network until stop is called, which waits for the end.
+// Serve answers requests on the network with the handler until stop is called, which waits for the end.
 func (n *Network) Serve(handler http.Handler) (stop func()) {
-	server := &http.Server{Handler: handler} //nolint:gosec // nobody but the test sends it headers
+	server := &http.Server{Handler: handler} //nolint:gosec // only the test sends it headers
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		_ = server.Serve(n) // its only error is that stop was called
+		_ = server.Serve(n) // fails only because stop was called
 	}()
 	return func() {
 		_ = server.Close()

@@ -11,8 +11,8 @@ import (
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/watchlist"
 )
 
-// Attributes that the semantic conventions have no name for. k8s.resource.name and most of k8s.object.*
-// are what the Collector's other Kubernetes receivers call the same things.
+// Attributes that the semantic conventions do not define. k8s.resource.name and most of k8s.object.* have the names
+// that the Collector's other Kubernetes receivers use.
 const (
 	keyChangeType     = "k8s.change.type"
 	keyChangeOrigin   = "k8s.change.origin"
@@ -58,13 +58,13 @@ const (
 	keyRedactionKey    = "k8s.redaction.key" // of the resource
 )
 
-// attributesAtMost is how many attributes the record of an object can have, but for the logical cluster, which few have.
+// attributesAtMost is the maximum number of attributes of an object's record, without the rare logical cluster.
 const attributesAtMost = 21
 
 func putChange(m pcommon.Map, c *watchlist.Change) {
 	m.PutStr(keyChangeType, typeName(c.Type))
-	// Always there, for absence would read as "unknown" in a backend whose comparisons skip what is
-	// missing: "not inferred" has to be as easy to ask for as "inferred".
+	// Always present, because a missing attribute would mean "unknown" in backends whose comparisons skip missing
+	// values: "not inferred" has to be as easy to query as "inferred".
 	m.PutBool(keyChangeInferred, c.Inferred)
 	if c.Snapshot != nil {
 		putNonEmpty(m, keySnapshotEpoch, c.Snapshot.Epoch)
@@ -94,7 +94,7 @@ func putObject(m pcommon.Map, c *watchlist.Change) {
 	}
 }
 
-// putScope adds the scope of the reader that a record of the stream is about.
+// putScope adds the scope of the reader, for a record about a stream.
 func putScope(m pcommon.Map, s *scope.Scope) {
 	putNonEmpty(m, string(semconv.K8SNamespaceNameKey), s.Namespace)
 	putNonEmpty(m, keyResourceLabelSelector, s.LabelSelector)
@@ -139,7 +139,8 @@ func gapSentence(c *watchlist.Change) string {
 		c.Scope.GroupResource, known(c.Gap.FromRV), known(c.Gap.ToRV), c.Gap.Reason, c.Gap.Added, c.Gap.Modified, c.Gap.Deleted)
 }
 
-// putFrame says which set a k8s.snapshot.begin or end frames, and at its end what a complete set has.
+// putFrame adds which set a k8s.snapshot.begin or end record frames, and to the end record the content of a complete
+// set.
 func putFrame(m pcommon.Map, c *watchlist.Change) {
 	putNonEmpty(m, keySnapshotEpoch, c.Snapshot.Epoch)
 	if c.Type == watchlist.SnapshotEnd {

@@ -14,9 +14,9 @@ import (
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/jsonscan"
 )
 
-// bodyMap makes dst the object that json is. Strings that are written as what they stand for are parts of json, so
-// that it stays in memory as long as they. Integers that fit become Int and other numbers Double; a number that no
-// float64 can hold stays the text that it is. Of equal keys the last counts. On an error dst is left alone.
+// bodyMap sets dst to the object in json. Strings without escapes share json's memory, which therefore lives as long as
+// they do. Integers that fit become Int and other numbers Double; a number that no float64 can hold becomes a string.
+// Of duplicate keys the last one counts. On an error dst is unchanged.
 func bodyMap(dst pcommon.Map, json string) error {
 	o := outlines.Get().(*outline)
 	defer o.release()
@@ -28,17 +28,16 @@ func bodyMap(dst pcommon.Map, json string) error {
 	return nil
 }
 
-// outline is a JSON text taken apart: one part for each value and key, in the order of the text. It is made
-// first, because a pcommon.Map that knows how many members it gets needs one allocation, and one that does not
-// grows by copying.
+// outline is a parsed JSON text: one part for each value and key, in the order of the text. It is created first,
+// because a pcommon.Map with a known number of members needs one allocation, and otherwise grows by copying.
 type outline struct {
 	json  string
-	data  []byte // the same, to be scanned; never written to
+	data  []byte // the same bytes, for scanning; never written to
 	parts []part
 }
 
-// part is a value or key. Its place is json[a:b]; an array or object has a elements or members instead, and b is
-// the part after its last.
+// part is a value or key at json[a:b]. For an array or object, a is the number of elements or members, and b is the
+// part after its last.
 type part struct {
 	kind partKind
 	a, b int32
@@ -47,7 +46,7 @@ type part struct {
 type partKind uint8
 
 const (
-	partString       partKind = iota // stands for itself
+	partString       partKind = iota // without escapes
 	partQuotedString                 // must be unquoted
 	partInteger
 	partDecimal
@@ -58,7 +57,7 @@ const (
 
 var outlines = sync.Pool{New: func() any { return &outline{} }}
 
-// maxPartsKept bounds what an unusual object leaves behind in the pool.
+// maxPartsKept bounds the memory that an unusual object leaves in the pool.
 const maxPartsKept = 1 << 14
 
 func (o *outline) release() {
@@ -70,7 +69,7 @@ func (o *outline) release() {
 
 var errTooLarge = errors.New("more than 2 GiB")
 
-// read takes apart a text that must be one object.
+// read parses a text that must be one object.
 func (o *outline) read(json string) error {
 	if len(json) > math.MaxInt32 {
 		return errTooLarge
@@ -94,7 +93,7 @@ func (o *outline) add(kind partKind, a, b int) {
 	o.parts = append(o.parts, part{kind, int32(a), int32(b)})
 }
 
-// value adds the value at json[i], which lies inside depth arrays and objects, and returns where it ends.
+// value adds the value at json[i], which is nested in depth arrays and objects, and returns its end.
 func (o *outline) value(i, depth int) (end int, err error) {
 	if i >= len(o.json) {
 		return i, jsonscan.Unexpected(o.data, i)
@@ -136,7 +135,7 @@ func (o *outline) addString(from, to int, content jsonscan.Content) {
 	o.add(kind, from+1, to-1)
 }
 
-// key adds the key of a member that starts at json[i], and returns where its value does.
+// key adds the key of a member that starts at json[i], and returns the start of its value.
 func (o *outline) key(i int) (value int, err error) {
 	end := jsonscan.Plain(o.data, i+1)
 	if jsonscan.EndsKey(o.data, end) && o.data[i] == '"' {
@@ -188,11 +187,11 @@ func (o *outline) parted(i, depth int, kind partKind, closing byte) (end int, er
 	}
 }
 
-// manyMembers is how many make an object wide: pcommon.Map compares each key that is put with all before it,
-// which is quick for the objects that Kubernetes has, and quadratic for a ConfigMap of ten thousand keys.
+// manyMembers is the size from which an object is wide. pcommon.Map compares each new key with all earlier ones, which
+// is fast for ordinary objects but quadratic for a ConfigMap of ten thousand keys.
 const manyMembers = 128
 
-// fillMap puts the members of the object that is the part at into dst.
+// fillMap copies the members of the object at part number at into dst.
 func (o *outline) fillMap(dst pcommon.Map, at int) {
 	n := int(o.parts[at].a)
 	if n > manyMembers {
@@ -207,8 +206,8 @@ func (o *outline) fillMap(dst pcommon.Map, at int) {
 	}
 }
 
-// fillWide is fillMap for many members. Only FromRaw puts them without comparing; the order of the members is then
-// no more that of the text. Each value is at first the number of its part.
+// fillWide is fillMap for many members. Only FromRaw adds them without comparing keys, at the price of losing their
+// order. Each value is at first the number of its part.
 func (o *outline) fillWide(dst pcommon.Map, at int) {
 	n := int(o.parts[at].a)
 	members := make(map[string]any, n)
@@ -233,7 +232,7 @@ func (o *outline) fillSlice(dst pcommon.Slice, at int) {
 	}
 }
 
-// after returns the part after the value that is the part at.
+// after returns the part after the value at part number at.
 func (o *outline) after(at int) int {
 	if p := o.parts[at]; p.kind == partArray || p.kind == partObject {
 		return int(p.b)
@@ -241,7 +240,7 @@ func (o *outline) after(at int) int {
 	return at + 1
 }
 
-// set makes v the value that is the part at.
+// set sets v to the value at part number at.
 func (o *outline) set(v pcommon.Value, at int) {
 	switch p := o.parts[at]; p.kind {
 	case partObject:
@@ -264,7 +263,7 @@ func (o *outline) set(v pcommon.Value, at int) {
 	}
 }
 
-// text returns what the string or key that is the part at stands for.
+// text returns the text of the string or key at part number at.
 func (o *outline) text(at int) string {
 	p := o.parts[at]
 	if p.kind == partQuotedString {
@@ -281,7 +280,7 @@ func setNumber(v pcommon.Value, text string, isInteger bool) {
 		}
 	}
 	f, err := strconv.ParseFloat(text, 64)
-	if err != nil { // out of range; an infinity would be untrue, and many exporters refuse it
+	if err != nil { // out of range; an infinity would be wrong, and many exporters refuse it
 		v.SetStr(text)
 		return
 	}

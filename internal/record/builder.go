@@ -10,7 +10,7 @@ import (
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/watchlist"
 )
 
-// BodyMode says what form the object has in the body.
+// BodyMode is the form of the object in the body.
 type BodyMode uint8
 
 const (
@@ -18,12 +18,12 @@ const (
 	BodyJSON                 // the object, as one JSON string
 )
 
-// Options are what records have in common.
+// Options configure the records.
 type Options struct {
 	ClusterName  string // "" leaves it out
 	ClusterUID   string // "" leaves it out; see SetClusterUID
 	Body         BodyMode
-	ProcessKey   bool // fingerprints of masked values have a key that ends with the process
+	ProcessKey   bool // the key of fingerprints is lost when the process ends
 	ScopeName    string
 	ScopeVersion string
 }
@@ -41,14 +41,14 @@ func NewBuilder(o Options) *Builder {
 	return b
 }
 
-// SetClusterUID sets the UID of the cluster for the records that are built from now on. It is part of
-// k8s.change.id, so it should be known before the first record if it can be.
+// SetClusterUID sets the UID of the cluster for the following records. It is part of k8s.change.id, so it should be set
+// before the first record if possible.
 func (b *Builder) SetClusterUID(uid string) { b.clusterUID.Store(&uid) }
 
-// ClusterUID is the UID of the cluster, or "" where it is not known.
+// ClusterUID returns the UID of the cluster, or "" if it is not known.
 func (b *Builder) ClusterUID() string { return *b.clusterUID.Load() }
 
-// Build returns a record for each change that is one, in order, under one resource, the cluster, and one scope.
+// Build returns a record for each change that is one, in order, under one resource (the cluster) and one scope.
 func (b *Builder) Build(changes []watchlist.Change) plog.Logs {
 	logs := plog.NewLogs()
 	if len(changes) == 0 {
@@ -110,7 +110,7 @@ func (b *Builder) fill(record plog.LogRecord, c *watchlist.Change, clusterUID st
 	}
 }
 
-// setBody sets the object as the body. An object of which only the identity is known leaves it empty.
+// setBody sets the object as the body. The body stays empty if only the object's identity is known.
 func (b *Builder) setBody(record plog.LogRecord, json string) {
 	if json == "" {
 		return
@@ -120,8 +120,8 @@ func (b *Builder) setBody(record plog.LogRecord, json string) {
 		return
 	}
 	if err := bodyMap(record.Body().SetEmptyMap(), json); err != nil {
-		// The reader's decoder has read this object already, so this is a fault of ours. That the object
-		// changed is still true, and half an object would be a lie.
+		// The reader has already decoded this object, so this is a bug. The object did change, but half an object would
+		// be misleading.
 		pcommon.NewValueEmpty().CopyTo(record.Body())
 		record.Attributes().PutStr(keyBodyError, err.Error())
 	}

@@ -1,3 +1,3 @@
-// Package record turns changes into log records: the names, attributes, times, severity and body that
+// Package record turns changes into log records, with the names, attributes, times, severity and body that
 // docs/records.md describes.
 package record

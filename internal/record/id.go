@@ -8,14 +8,14 @@ import (
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/watchlist"
 )
 
-// changeID is k8s.change.id: the same whenever the same change is emitted again, in this process or after a
-// restart, and by whichever of two readers whose scopes overlap. It names "this version of this object, in
-// this kind of change" by cluster, UID, resourceVersion and type, each but the last followed by a newline.
+// changeID returns k8s.change.id. It is the same whenever the same change is emitted again, in this process or after a
+// restart, also by another reader whose scope overlaps. It is a hash of cluster, UID, resourceVersion and type, each
+// but the last followed by a newline.
 //
-// The epoch of a set of snapshots is not part of it: whoever drops what comes again by its id must be able
-// to drop the snapshot of an object that has not changed. Who wants each set whole has k8s.snapshot.epoch.
+// The epoch of a set of snapshots is not part of it: a backend that drops duplicates by id must be able to drop the
+// snapshot of an unchanged object. A backend that needs each set complete has k8s.snapshot.epoch.
 func changeID(c *watchlist.Change, clusterUID string) string {
-	// Large enough for what is usual, so that it stays on the stack.
+	// Large enough for usual ids, so that it stays on the stack.
 	text := make([]byte, 0, 256)
 	part := func(s string) { text = append(append(text, s...), '\n') }
 
@@ -32,7 +32,7 @@ func changeID(c *watchlist.Change, clusterUID string) string {
 		part(c.Object.Name)
 		part(versionOf(c))
 	default:
-		// Of the stream: what is read, and which stretch of it.
+		// A record about a stream: what is read, and which stretch of its history.
 		part(c.Scope.Group)
 		part(c.Scope.Resource)
 		part(c.Scope.Namespace)
@@ -56,7 +56,7 @@ func changeID(c *watchlist.Change, clusterUID string) string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// versionOf is the version of the object. Where the server gives none, the time at which it was read takes its place.
+// versionOf returns the version of the object, or the time at which it was read if the server sends no version.
 func versionOf(c *watchlist.Change) string {
 	if c.Object.ResourceVersion != "" {
 		return c.Object.ResourceVersion

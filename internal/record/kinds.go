@@ -7,9 +7,9 @@ import (
 
 type nameAndUID struct{ name, uid string }
 
-// kinds are the resources whose objects the semantic conventions have attributes for, whatever the version of their
-// API. The kind alone would not do: a custom resource may be called Service as well. Of a namespace and a storage class
-// the conventions define the name only.
+// kinds maps resources, in any API version, to the attributes that the semantic conventions define for their objects.
+// The kind alone is not enough: a custom resource may also be called Service. For namespaces and storage classes the
+// conventions define only the name.
 // https://opentelemetry.io/docs/specs/semconv/registry/attributes/k8s/
 var kinds = map[schema.GroupResource]nameAndUID{
 	{Group: "", Resource: "namespaces"}:             {string(semconv.K8SNamespaceNameKey), ""},

@@ -7,8 +7,7 @@ import (
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/watchlist"
 )
 
-// The event names: a closed set, so that backends can index it. What tells one record from another of
-// the same name is in attributes.
+// The event names are a closed set, so that backends can index it. Attributes distinguish records of the same name.
 const (
 	eventObjectSnapshot = "k8s.object.snapshot"
 	eventObjectAdded    = "k8s.object.added"
@@ -42,7 +41,8 @@ func eventName(c *watchlist.Change) string {
 	return ""
 }
 
-// Describe names the record of a change for the log: its event name and the identity of its object, none of its content.
+// Describe names the record of a change for the log: its event name and the identity of its object, without any
+// content.
 func Describe(c watchlist.Change) string {
 	parts := []string{eventName(&c), c.Scope.GroupResource.String()}
 	switch id := c.Object.Identity; {
@@ -58,13 +58,13 @@ func Describe(c watchlist.Change) string {
 	return strings.Join(parts, " ")
 }
 
-// isOfObject reports whether the change is one of an object, not of the stream.
+// isOfObject reports whether the change concerns an object, not the stream.
 func isOfObject(t watchlist.Type) bool {
 	return t == watchlist.Snapshot || t == watchlist.Added || t == watchlist.Modified || t == watchlist.Deleted
 }
 
-// typeName is k8s.change.type: the words of a Kubernetes watch, and SNAPSHOT for what is no change.
-// Those of the stream's own records are not emitted; they tell their ids apart.
+// typeName returns k8s.change.type: the types of a Kubernetes watch, and SNAPSHOT for an object that did not change.
+// The names for records about the stream are not emitted; they only make their ids unique.
 func typeName(t watchlist.Type) string {
 	switch t {
 	case watchlist.Snapshot:

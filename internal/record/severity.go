@@ -7,8 +7,8 @@ import (
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/watchlist"
 )
 
-// severity is INFO, so that a filter by severity keeps what is normal, and WARN for Warning Events and for
-// gaps. The text is left unset: it would have to be the source's own word, and most objects have none.
+// severity returns INFO, so that a filter by severity keeps normal records, or WARN for Warning Events and gaps. The
+// severity text is left unset: it would have to be the source's own term, and most objects have none.
 func severity(c *watchlist.Change) plog.SeverityNumber {
 	if c.Type == watchlist.Gap || scope.IsEvents(c.Scope.GroupResource) && c.Object.EventType == "Warning" {
 		return plog.SeverityNumberWarn

@@ -10,7 +10,7 @@ import (
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/watchlist"
 )
 
-// setTimes sets when it happened and when it was read.
+// setTimes sets when the change happened and when it was read.
 func setTimes(record plog.LogRecord, c *watchlist.Change) {
 	if at := happened(c); !at.IsZero() {
 		record.SetTimestamp(pcommon.NewTimestampFromTime(at))
@@ -20,50 +20,50 @@ func setTimes(record plog.LogRecord, c *watchlist.Change) {
 	}
 }
 
-// happened is when the change happened, as far as the object tells, and else when it was read. It is never
-// later than that: a deletionTimestamp lies in the future by the grace period, and the clocks of a server
-// and ours may differ.
+// happened returns when the change happened, according to the object, or else when it was read. It is never later than
+// the time of reading: a deletionTimestamp may be in the future by the grace period, and the server's clock may differ
+// from ours.
 func happened(c *watchlist.Change) time.Time {
-	at := told(c)
+	at := objectTime(c)
 	if !isUsable(at) || !c.ReadAt.IsZero() && at.After(c.ReadAt) {
 		return c.ReadAt
 	}
 	return at
 }
 
-func told(c *watchlist.Change) time.Time {
+func objectTime(c *watchlist.Change) time.Time {
 	times := &c.Object.Times
 	switch {
 	case c.Type == watchlist.Gap && c.Gap != nil:
 		return c.Gap.To
 	case scope.IsEvents(c.Scope.GroupResource) && isUsable(times.Observed):
-		// Of every change of an Event, also its expiry: it is about this moment.
+		// For every change of an Event, even its expiry: the Event is about this moment.
 		return times.Observed
 	}
 
 	switch c.Type {
 	case watchlist.Added:
 		if c.Scope.Selective() {
-			// It may have come into the selection long after it was created.
+			// It may have entered the selection long after it was created.
 			return latest(times.Created, times.Updated)
 		}
 		return times.Created
 	case watchlist.Snapshot:
 		return latest(times.Created, times.Updated, times.Deleted)
 	case watchlist.Modified:
-		// To be marked for deletion is a change that managedFields do not record.
+		// Being marked for deletion is a change that managedFields do not record.
 		return latest(times.Updated, times.Deleted)
 	case watchlist.Deleted:
 		if times.Deleted.IsZero() {
 			return time.Time{}
 		}
-		// Finalizers may have kept it, and changed it, beyond its deletionTimestamp.
+		// Finalizers may have kept it, and changed it, after its deletionTimestamp.
 		return latest(times.Updated, times.Deleted)
 	}
 	return time.Time{}
 }
 
-// isUsable reports whether a record can carry the time: OTLP counts nanoseconds since 1970, without a sign.
+// isUsable reports whether a record can carry the time: OTLP uses unsigned nanoseconds since 1970.
 func isUsable(at time.Time) bool { return at.Unix() > 0 }
 
 func latest(times ...time.Time) time.Time {

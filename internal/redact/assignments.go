@@ -2,7 +2,7 @@ package redact
 
 import "bytes"
 
-// queryNames are the parameters of a URL whose value authorizes, beside those that are sensitive keys.
+// queryNames are URL parameters whose values authorize, in addition to those that are sensitive keys.
 var queryNames = words(`sig signature token access_token id_token refresh_token auth apikey api_key key code password
 	secret client_secret x-amz-signature x-amz-credential x-amz-security-token x-goog-signature x-goog-credential sas
 	private_token`)
@@ -79,8 +79,8 @@ func isQueryName(name []byte) bool {
 	return queryNames[string(appendLower(buf[:0], name))]
 }
 
-// isInvalidValue reports whether the API server quotes a value that it refuses: of an environment variable, of a
-// Secret, or of a sensitive field, as in
+// isInvalidValue reports whether the API server quotes a refused value of an environment variable, a Secret or a
+// sensitive field, as in
 //
 //	spec.containers[0].env[0].value: Invalid value: "…"
 func (t *scanner) isInvalidValue(key span, i int) bool {
@@ -117,8 +117,8 @@ func (t *scanner) isFirstOnLine(i int) bool {
 	return i == 0 || s[i-1] == '\n' || s[i-1] == '\r'
 }
 
-// valueAfter returns the value at text[i]: what is between quotes, the rest of the line if the key is the first on it,
-// or else what comes before the next white space.
+// valueAfter returns the value at text[i]: the quoted text, the rest of the line if the key is the first on it, or else
+// everything before the next white space.
 func (t *scanner) valueAfter(i int, isEqual, first bool) (from, to int) {
 	s := t.text
 	for i < len(s) && (s[i] == ' ' || s[i] == '\t') {
@@ -157,8 +157,8 @@ func (t *scanner) valueAfter(i int, isEqual, first bool) (from, to int) {
 	return i, i + n
 }
 
-// isStructure reports whether the rest of a line says that the value is on the lines after it, or is made of members,
-// which are looked at one by one.
+// isStructure reports whether the rest of a line shows that the value is on the following lines, or consists of
+// members, which are checked one by one.
 func isStructure(line []byte) bool {
 	if len(line) == 0 {
 		return true
@@ -172,7 +172,7 @@ func isStructure(line []byte) bool {
 	return isBlockIndicator(line)
 }
 
-// isBlockIndicator reports whether a value in YAML is the block of lines that follows.
+// isBlockIndicator reports whether a YAML value is the block of lines that follows.
 func isBlockIndicator(value []byte) bool {
 	if hasPrefix(value, "!!") || hasPrefix(value, "!b") {
 		if at := bytes.IndexByte(value, ' '); at >= 0 {
@@ -187,8 +187,8 @@ func isBlockIndicator(value []byte) bool {
 	return len(value) == 0 || value[0] == '#'
 }
 
-// closing returns where the quoted text that starts at text[i] ends: before the same quote with as many backslashes as
-// the opening one had, or at the end of the line if there is none.
+// closing returns the end of the quoted text that starts at text[i]: before the same quote with the same number of
+// backslashes, or at the end of the line if there is none.
 func (t *scanner) closing(i int, quote byte, escapes int) int {
 	s := t.text
 	line := -1
@@ -238,7 +238,8 @@ func (t *scanner) flag(i int) {
 	t.mask(from, to, RuleCommand)
 }
 
-// isReference reports whether the value under a sensitive key says where the secret is, or that there is none.
+// isReference reports whether the value under a sensitive key refers to a secret elsewhere, or means that there is
+// none.
 func isReference(v []byte) bool {
 	v = bytes.TrimSpace(v)
 	switch string(v) {
@@ -283,7 +284,7 @@ func isPath(v []byte) bool {
 	return len(v) > 1
 }
 
-// isVariable reports whether v is a single variable or template: $(NAME), ${NAME}, $NAME or {{ … }}. One that has a
+// isVariable reports whether v is a single variable or template: $(NAME), ${NAME}, $NAME or {{ … }}. One with a
 // default, such as ${NAME:-value}, is not.
 func isVariable(v []byte) bool {
 	n := len(v)
@@ -303,7 +304,7 @@ func isVariable(v []byte) bool {
 	return false
 }
 
-// hasLiteralDefault reports whether a template has a value of its own: {{ default "value" .name }}.
+// hasLiteralDefault reports whether a template contains a literal value: {{ default "value" .name }}.
 func hasLiteralDefault(v []byte) bool {
 	return bytes.Contains(v, []byte("default")) && bytes.ContainsAny(v, "\"'`")
 }

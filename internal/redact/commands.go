@@ -2,7 +2,7 @@ package redact
 
 import "bytes"
 
-// family is a group of programs that take a password by the same options.
+// family is a group of programs that accept a password through the same options.
 type family uint8
 
 const (
@@ -11,7 +11,7 @@ const (
 	redis
 	sshpass
 	mongo
-	login // docker and others: -p is a password after "login", and something else elsewhere
+	login // docker and others: -p is a password only after "login"
 	curl
 	ldap
 	keytool
@@ -26,7 +26,7 @@ var programs = map[string]family{
 	"curl": curl, "ldapsearch": ldap, "ldapmodify": ldap, "ldapadd": ldap, "keytool": keytool, "openssl": openssl,
 }
 
-// secretOptions are the options of a family whose argument is a secret: in the same word, in the next one, or both.
+// secretOptions are the options of a family whose argument is a secret, in the same word, in the next one, or both.
 var secretOptions = [families]struct{ attached, next []string }{
 	mysql:   {attached: []string{"-p"}},
 	redis:   {next: []string{"-a", "--pass"}},
@@ -43,22 +43,22 @@ var secretOptions = [families]struct{ attached, next []string }{
 type command struct {
 	keys    *keyTable
 	family  family
-	started bool // the program has been seen
+	started bool // the program's name has been read
 	isLogin bool
 	pending pending
 }
 
-// pending says what the next word is.
+// pending is the meaning of the next word.
 type pending uint8
 
 const (
 	isNothing pending = iota
 	isSecretValue
-	isLiteral    // name=value, of which the value is a secret
+	isLiteral    // name=value with a secret value
 	isAssignment // name=value
 )
 
-// word returns where in the next word of the command line a secret starts, or -1.
+// word returns the start of a secret in the next word of the command line, or -1.
 func (c *command) word(s []byte) int {
 	pending := c.pending
 	c.pending = isNothing
@@ -99,7 +99,7 @@ func (c *command) word(s []byte) int {
 	return -1
 }
 
-// plain is word for one that is no option.
+// plain is word for a word that is not an option.
 func (c *command) plain(s []byte) int {
 	if name, value, ok := bytes.Cut(s, []byte("=")); ok {
 		if all(name, isKey) && c.keys.isSensitive(name) && !isReference(value) {
@@ -127,7 +127,7 @@ func (c *command) plain(s []byte) int {
 	return -1
 }
 
-// option looks for the short options of the program.
+// option checks for the short options of the program.
 func (c *command) option(s []byte) int {
 	if c.family == login && !c.isLogin {
 		return -1
@@ -152,7 +152,7 @@ func (c *command) option(s []byte) int {
 	return -1
 }
 
-// commandLine passes the array at data[i], whose strings are the words of a command.
+// commandLine walks the array at data[i], whose strings are the words of a command.
 func (w *walk) commandLine(i int, r *rule, depth int) (end int, err error) {
 	c := command{keys: w.plan.keys}
 	if r.note != nothing {
@@ -170,8 +170,8 @@ func (w *walk) commandLine(i int, r *rule, depth int) (end int, err error) {
 	return end, err
 }
 
-// argument masks the secret in the string data[i:end], which is a word of a command, if it is or holds one because of
-// the words before it or its option. It reports whether it has written the string.
+// argument masks the secret in the string data[i:end], a word of a command, if its option or the words before it mark
+// one. It reports whether it has written the string.
 func (w *walk) argument(i, end int, text []byte) bool {
 	at := w.command.word(text)
 	if at < 0 || at >= len(text) || string(text[at:]) == Masked || w.isKeptText() {
@@ -182,7 +182,7 @@ func (w *walk) argument(i, end int, text []byte) bool {
 	return true
 }
 
-// isScript reports whether a word of a command is made of several.
+// isScript reports whether a word of a command consists of several words.
 func isScript(s []byte) bool { return len(s) > 0 && s[0] != '-' && bytes.IndexByte(s, ' ') >= 0 }
 
 // script finds the secrets on the command lines of a script.
@@ -213,7 +213,8 @@ func (t *scanner) script(text []byte) {
 	}
 }
 
-// shellWord returns the word of a shell script at text[i] without quotes around all of it, and where the next may start.
+// shellWord returns the word of a shell script at text[i], without quotes around the whole word, and where the next may
+// start.
 func shellWord(text []byte, i int) (from, to, next int) {
 	from = i
 	for i < len(text) {

@@ -9,19 +9,19 @@ import (
 )
 
 var (
-	errTooIntricate = errors.New("what its parts are is known too late, too often")
+	errTooIntricate = errors.New("too many of its values are classified only by later members")
 	errTooLarge     = errors.New("larger than 64 MiB")
 	errPanic        = errors.New("a fault of the receiver")
 )
 
-// maxObject is how large an object may be to be walked. The API server stores objects of up to 1.5 MiB, and aggregated
-// API servers have seldom larger ones.
+// maxObject is the largest object that is walked. The API server stores objects of up to 1.5 MiB, and aggregated API
+// servers rarely have larger ones.
 const maxObject = 64 << 20
 
-// Decode reads the JSON object at the start of data, and returns what may be seen of it and how many bytes it
-// took. What may not be seen is never copied out of data. The error reports where data is malformed and never
-// what stands there; it wraps [io.ErrUnexpectedEOF] where data ends inside the object. An object that is well-formed
-// and cannot be walked has RedactionFailed set.
+// Decode reads the JSON object at the start of data, and returns it redacted, with the number of bytes read. Nothing
+// that has to be redacted is ever copied out of data. The error reports where data is malformed, never its content; it
+// wraps [io.ErrUnexpectedEOF] if data ends inside the object. A well-formed object that cannot be walked has
+// RedactionFailed set.
 func (p *Plan) Decode(data []byte) (obj Object, n int, err error) {
 	return p.decode(data, nil)
 }
@@ -42,13 +42,13 @@ func (p *Plan) decode(data []byte, report *[]Redaction) (obj Object, n int, err 
 			if p.observer != nil {
 				p.observer.Failed()
 			}
-			return p.identityOnly(data), end, nil // the walk is not used again: nobody knows what is in it
+			return p.identityOnly(data), end, nil // the walk is not reused: its state is undefined
 		}
 	}
 	return Object{}, 0, fmt.Errorf("cannot decode object: %w", err)
 }
 
-// guarded makes an error of a panic, since a receiver that does not run anymore is worse than a record without a body.
+// guarded converts a panic to an error, because a crashed receiver is worse than a record without a body.
 func (w *walk) guarded() (obj Object, n int, err error) {
 	defer func() {
 		if recover() != nil {
@@ -96,7 +96,7 @@ func (w *walk) count() {
 	}
 }
 
-// observe reports what was masked and kept.
+// observe reports the masked and kept values.
 func (p *Plan) observe(w *walk) {
 	if p.observer == nil {
 		return
@@ -115,7 +115,7 @@ func (p *Plan) observe(w *walk) {
 	}
 }
 
-// identityOnly returns the object of which nothing but the identity is known.
+// identityOnly returns an object with nothing but its identity.
 func (p *Plan) identityOnly(data []byte) Object {
 	obj := Object{RedactionFailed: true}
 	obj.Identity, _ = p.Identify(data)
@@ -136,7 +136,7 @@ func (p *Plan) identityOnly(data []byte) Object {
 	return obj
 }
 
-// objectEnd returns the offset past the object at the start of data, however deep it is, or 0 if it does not end.
+// objectEnd returns the offset past the object at the start of data, at any depth, or 0 if it does not end.
 func objectEnd(data []byte) int {
 	depth := 0
 	for i := jsonscan.Space(data, 0); i < len(data); i++ {
@@ -160,7 +160,7 @@ func objectEnd(data []byte) int {
 
 var walks = sync.Pool{New: func() any { return &walk{} }}
 
-// What an unusual object may leave behind in the pool.
+// Limits on the memory that an unusual object may leave in the pool.
 const (
 	maxEditsKept  = 1 << 10
 	maxBufferKept = 64 << 10

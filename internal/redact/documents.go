@@ -7,7 +7,7 @@ import (
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/jsonscan"
 )
 
-// maxNested is how many documents may lie in one another. What lies deeper is masked without being read.
+// maxNested is how many documents may be nested. Deeper ones are masked without being read.
 const maxNested = 2
 
 // inspect masks the secrets in the string data[i:end], and reports whether it has written the whole string.
@@ -46,7 +46,7 @@ func (w *walk) inspect(i, end int, mode textMode, content jsonscan.Content) bool
 	return true
 }
 
-// replace puts a text in the place of the string data[i:end].
+// replace replaces the string data[i:end] with a text.
 func (w *walk) replace(i, end int, text []byte, found []finding) {
 	w.mask(i+1, end-1, string(jsonscan.AppendQuoted(nil, text)), found[0].rule)
 	for _, f := range found[1:] {
@@ -65,8 +65,8 @@ func (w *walk) isKeptText() bool {
 	return false
 }
 
-// document masks what must be masked in a string that is a document as a whole. It reports whether it has written the
-// string, and whether the string was such a document, so that the rules for texts do not apply to it.
+// document masks the secrets in a string that is, as a whole, a document. It reports whether it has written the string,
+// and whether the string was such a document, to which the rules for texts do not apply.
 func (w *walk) document(i, end int, text []byte, mode textMode) (masked, decided bool) {
 	whole := func() (bool, bool) { return w.mask(i+1, end-1, Masked, RuleDocument), true }
 	switch text[0] {
@@ -97,7 +97,7 @@ func (w *walk) document(i, end int, text []byte, mode textMode) (masked, decided
 	return false, false
 }
 
-// jsonDocument walks a string that is JSON as an object is walked, and reports whether something was masked.
+// jsonDocument walks a string that is JSON like an object, and reports whether anything was masked.
 func (w *walk) jsonDocument(i, end int, text []byte, start int) bool {
 	if w.nested >= maxNested {
 		return w.mask(i+1, end-1, Masked, RuleDocument)
@@ -122,7 +122,7 @@ func (w *walk) jsonDocument(i, end int, text []byte, start int) bool {
 	return true
 }
 
-// walkDocument walks the JSON value at data[start], and returns what may be seen of it and whether anything was masked.
+// walkDocument walks the JSON value at data[start], and returns it redacted and whether anything was masked.
 func (w *walk) walkDocument(start int) (out string, masked bool, err error) {
 	end, _, err := w.part(start, w.plan.rules.keep, 0)
 	if err == nil {
@@ -135,7 +135,7 @@ func (w *walk) walkDocument(start int) (out string, masked bool, err error) {
 	return w.edits.apply(w.data, start, end), true, nil
 }
 
-// child returns a walk over a document in a string. The text is copied, since the buffer that it is in is used again.
+// child returns a walk over a document in a string. The text is copied, because its buffer is reused.
 func (w *walk) child(text []byte) *walk {
 	c := walks.Get().(*walk)
 	c.plan, c.nested = w.plan, w.nested+1
@@ -149,7 +149,7 @@ func (w *walk) child(text []byte) *walk {
 	return c
 }
 
-// changes reports whether the rules would mask something in a text.
+// changes reports whether the rules would mask anything in a text.
 func (w *walk) changes(text []byte) bool {
 	if len(text) < shortestSecret {
 		return false
@@ -175,14 +175,14 @@ func (w *walk) changes(text []byte) bool {
 	return len(t.found) > 0
 }
 
-// base64IsSecret reports whether a string is the base64 of a text in which something would be masked.
+// base64IsSecret reports whether a string is the base64 of a text in which anything would be masked.
 func (w *walk) base64IsSecret(s []byte) bool {
 	var ok bool
 	w.decoded, ok = decodeText(w.decoded[:0], s)
 	return ok && w.changes(w.decoded)
 }
 
-// wrappedBase64 is base64IsSecret for base64 in lines.
+// wrappedBase64 is base64IsSecret for base64 that is wrapped into lines.
 func (w *walk) wrappedBase64(s []byte) bool {
 	if run(s[:min(len(s), 60)], func(c byte) bool { return isStandardBase64(c) || c == '\n' || c == '\r' }) < min(len(s), 60) {
 		return false
@@ -191,7 +191,7 @@ func (w *walk) wrappedBase64(s []byte) bool {
 	return isGzip(joined) || isBase64Text(joined) && w.base64IsSecret(joined)
 }
 
-// dataIsSecret reports whether something would be masked in the content of a data: URL.
+// dataIsSecret reports whether anything would be masked in the content of a data: URL.
 func (w *walk) dataIsSecret(s []byte, at int) bool {
 	content := s[at:]
 	if bytes.HasSuffix(s[:at-1], []byte(";base64")) {
@@ -200,7 +200,7 @@ func (w *walk) dataIsSecret(s []byte, at int) bool {
 	return utf8.Valid(content) && w.changes(content)
 }
 
-// isDocument reports whether a string is one of many values and not one value.
+// isDocument reports whether a string consists of many values rather than one.
 func isDocument(s []byte) bool {
 	s = bytes.TrimLeft(s, " \t\r")
 	return len(s) > 0 && (s[0] == '{' || s[0] == '[' || bytes.IndexByte(s, '\n') >= 0) || isGzip(s)

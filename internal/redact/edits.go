@@ -8,7 +8,7 @@ import (
 
 const maskedJSON = `"` + Masked + `"`
 
-// edit puts a text in the place of data[from:to].
+// edit replaces data[from:to] with a text.
 type edit struct {
 	from, to int
 	text     string
@@ -16,28 +16,28 @@ type edit struct {
 	rule     Rule
 }
 
-// edits are in the order of the data and do not overlap.
+// edits are ordered by position and do not overlap.
 type edits []edit
 
 func (e *edits) add(from, to int, text string) {
 	*e = append(*e, edit{from: from, to: to, text: text})
 }
 
-// gap makes data[from:to] into the separator, which it is already wherever the server wrote no white space
-// and nothing was dropped: what is left between two parts then is what must be there by the grammar.
+// gap replaces data[from:to] with the separator. Where the server wrote no white space and nothing was dropped,
+// data[from:to] already is the separator that the grammar requires.
 func (e *edits) gap(from, to int, separator string) {
 	if to-from != len(separator) {
 		e.add(from, to, separator)
 	}
 }
 
-// undo forgets all but the first n edits.
+// undo removes all but the first n edits.
 func (e *edits) undo(n int) {
 	clear((*e)[n:])
 	*e = (*e)[:n]
 }
 
-// apply returns data[from:to] with the edits made.
+// apply returns data[from:to] with the edits applied.
 func (e edits) apply(data []byte, from, to int) string {
 	var out strings.Builder
 	out.Grow(max(0, e.offset(to)-from))
@@ -50,7 +50,7 @@ func (e edits) apply(data []byte, from, to int) string {
 	return out.String()
 }
 
-// offset returns the offset to which the edits before data[i] move it.
+// offset returns the offset of data[i] after the edits before it.
 func (e edits) offset(i int) int {
 	moved := i
 	for _, edit := range e {
@@ -62,7 +62,7 @@ func (e edits) offset(i int) int {
 	return moved
 }
 
-// overlapping returns the edits inside data[s.from:s.to], or whether one masks all of it.
+// overlapping returns the edits inside data[s.from:s.to], or reports that one masks all of it.
 func (e edits) overlapping(s span) (inside edits, masked bool) {
 	for i, edit := range e {
 		if edit.to <= s.from {
@@ -83,7 +83,7 @@ func (e edits) overlapping(s span) (inside edits, masked bool) {
 	return nil, false
 }
 
-// covers reports whether an edit replaces all of data[s.from:s.to] and what is around it.
+// covers reports whether one edit replaces data[s.from:s.to] together with its surroundings.
 func (e edits) covers(s span) bool {
 	for _, edit := range e {
 		if edit.from >= s.to {
@@ -96,23 +96,23 @@ func (e edits) covers(s span) bool {
 	return false
 }
 
-// late is a value that must be masked by a rule that was known only after the value had been passed: in an object that
-// says only after its data that it is a Secret.
+// late is a value whose rule was known only after the value had been walked, as in an object whose kind, Secret, comes
+// after its data.
 type late struct {
 	span
 	rule *rule
 	path []pathElement
 }
 
-// maxRewalked bounds how many bytes are walked again for each byte of the object, so that no nesting takes long.
+// maxRewalked bounds how many bytes are walked again per byte of the object, so that no nesting takes long.
 const maxRewalked = 8
 
-// redo walks the late values again. The edits that were collected inside them give way to those of the second walk,
-// which cannot fail where the first did not. It may find more late values, inside lists of Secrets.
+// redo walks the late values again. The edits of the second walk, which cannot fail if the first did not, replace those
+// collected inside these values. It may find more late values, inside lists of Secrets.
 func (w *walk) redo() error {
 	budget := maxRewalked*len(w.data) + 64<<10
 	for len(w.late) > 0 {
-		// An object inside the data of another ended before it.
+		// An object inside the data of another ends before it.
 		slices.SortFunc(w.late, func(a, b late) int { return cmp.Compare(a.from, b.from) })
 		w.lateBefore = append(w.lateBefore[:0], w.late...)
 		w.late = w.late[:0]
@@ -122,7 +122,7 @@ func (w *walk) redo() error {
 		done := 0
 		for _, l := range w.lateBefore {
 			if l.from < done {
-				continue // inside data that are masked already
+				continue // inside data that is already masked
 			}
 			if budget -= l.to - l.from; budget < 0 {
 				return errTooIntricate
@@ -138,7 +138,7 @@ func (w *walk) redo() error {
 			earlier = earlier[n:]
 			w.forget(l.span)
 			w.path = append(w.path[:w.base], l.path[min(w.base, len(l.path)):]...)
-			w.inSecretKind = 1 // what is around the value is not known anymore
+			w.inSecretKind = 1 // the surroundings of the value are no longer known
 			_, _, _ = w.part(l.from, l.rule, 0)
 			w.undecided = w.undecided[:0]
 			done = l.to

@@ -9,20 +9,20 @@ import (
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/jsonscan"
 )
 
-// note says what a value tells about the object that it is part of.
+// note identifies which fact about its object a value holds.
 type note uint8
 
 const (
 	nothing note = iota
 
-	// Of any object, however deep: what decides how its other members are masked.
+	// Facts of any object, at any depth, that decide how its other members are masked.
 	kindOfObject
 	versionOfObject
 	dataOfObject
 	binaryDataOfObject
 	itemsOfObject
 	dataOfTemplate
-	dataBelow // data of a template that is not decided by the kind of its own object
+	dataBelow // data of a template, which the kind of its own object does not decide
 	pairName
 	pairValue
 	headerName
@@ -30,7 +30,7 @@ const (
 	commandOfObject
 	argumentsOfObject
 
-	// Of the object itself.
+	// Facts of the object itself.
 	ownMetadata
 	ownKind
 	ownAPIVersion
@@ -43,7 +43,7 @@ const (
 	deleted
 	updated // one of several; the newest counts
 
-	// Of its owner references, one after the other.
+	// Facts of its owner references, one after the other.
 	ownerAPIVersion
 	ownerKind
 	ownerName
@@ -51,7 +51,7 @@ const (
 	ownerController
 	ownerEnd
 
-	// Of Events. The times are in order of precedence.
+	// Facts of Events. The times are in order of precedence.
 	eventType
 	eventSeriesTime
 	eventLastTime
@@ -63,8 +63,8 @@ const (
 
 func (n note) isKind() bool { return n == kindOfObject || n == ownKind || n == ownerKind }
 
-// isToldBy reports whether a value that starts with this byte can be what is noted.
-func (n note) isToldBy(first byte) bool {
+// matches reports whether a value that starts with this byte can hold the fact.
+func (n note) matches(first byte) bool {
 	switch n {
 	case generation:
 		return first == '-' || first-'0' <= 9
@@ -75,13 +75,13 @@ func (n note) isToldBy(first byte) bool {
 	}
 }
 
-// facts are what an object says about itself, as the places where it does.
+// facts holds the positions of an object's facts.
 type facts struct {
 	hasMetadata bool
-	found       [notes]span // the first that was found of each; {0, 0} where there was none
+	found       [notes]span // the first of each that was found; {0, 0} if there was none
 	updated     time.Time
 
-	owner         [ownerUID + 1]span // the owner so far; only the notes of owners are used
+	owner         [ownerUID + 1]span // the current owner; only the notes of owners are used
 	hasOwner      bool
 	ownerControls bool
 }
@@ -98,13 +98,13 @@ func (f *facts) take(data []byte, n note, s span) {
 			f.endOwner(data)
 		}
 	default:
-		if f.found[n] == (span{}) && n.isToldBy(data[s.from]) {
+		if f.found[n] == (span{}) && n.matches(data[s.from]) {
 			f.found[n] = s
 		}
 	}
 }
 
-// endOwner chooses between the owner that was passed and the one chosen before.
+// endOwner chooses between the current owner and the one chosen before.
 func (f *facts) endOwner(data []byte) {
 	controller := f.found[ownerController]
 	controls := string(data[controller.from:controller.to]) == "true"
@@ -115,7 +115,7 @@ func (f *facts) endOwner(data []byte) {
 	clear(f.found[ownerAPIVersion : ownerController+1])
 }
 
-// describe sets the fields of the object from the facts, with strings that are parts of its JSON.
+// describe sets the fields of the object from the facts, with strings that are slices of its JSON.
 func (w *walk) describe(obj *Object, from int) {
 	f := &w.facts
 	str := func(s span) string { return w.stringOf(s, obj.JSON, from) }
@@ -144,7 +144,7 @@ func (w *walk) describe(obj *Object, from int) {
 	}
 }
 
-// observed returns the first time that is set of those that an Event may have.
+// observed returns the first set time among those of an Event.
 func (w *walk) observed() time.Time {
 	for n := eventSeriesTime; n <= eventFirstTime; n++ {
 		if t := timeOf(w.data, w.facts.found[n]); !t.IsZero() {
@@ -154,9 +154,9 @@ func (w *walk) observed() time.Time {
 	return time.Time{}
 }
 
-// stringOf returns the text that the string at s in the data stands for. It is a part of the JSON that was made from
-// data[from:] where it is written there unchanged. Text that was dropped or masked is not there, so that it is copied:
-// an offset into the JSON would point at something else.
+// stringOf returns the text of the string at s in the data. If the JSON made from data[from:] contains the text
+// unchanged, the result is a slice of it. Dropped or masked text is not there and is copied: an offset into the JSON
+// would point at something else.
 func (w *walk) stringOf(s span, json string, from int) string {
 	if s == (span{}) {
 		return ""
@@ -174,7 +174,7 @@ func (w *walk) stringOf(s span, json string, from int) string {
 	return json[start : start+inside.to-inside.from]
 }
 
-// timeOf returns the time at s in the data, and the zero time where there is none.
+// timeOf returns the time at s in the data, or the zero time if there is none.
 func timeOf(data []byte, s span) time.Time {
 	var t time.Time
 	if s == (span{}) || data[s.from] != '"' {
@@ -190,7 +190,7 @@ func timeOf(data []byte, s span) time.Time {
 	return t.UTC()
 }
 
-// isVerbatim reports whether the inside of a string is written as the text that it stands for.
+// isVerbatim reports whether the inside of a string is identical to its text.
 func isVerbatim(inside []byte) bool {
 	return bytes.IndexByte(inside, '\\') < 0 && utf8.Valid(inside)
 }

@@ -9,15 +9,15 @@ import (
 	"sync"
 )
 
-// minLength is the length from which on a fingerprint says how long the value is: the length of a short one helps to
-// guess it.
+// minLength is the minimum length of a value whose fingerprint includes the length. The length of a shorter one would
+// help to guess it.
 const minLength = 16
 
 // fingerprintBytes is how much of the HMAC is shown.
 const fingerprintBytes = 16
 
-// fingerprintKey makes fingerprints: with a key that is not known one cannot be looked up in a table, and the same value
-// has the same one as long as the key is the same.
+// fingerprintKey creates fingerprints. Without the key, a fingerprint cannot be looked up in a table. With the same
+// key, the same value always has the same fingerprint.
 type fingerprintKey struct {
 	macs sync.Pool
 }
@@ -26,7 +26,7 @@ func newFingerprintKey(key []byte) *fingerprintKey {
 	return &fingerprintKey{macs: sync.Pool{New: func() any { return hmac.New(sha256.New, key) }}}
 }
 
-// json returns the string, in JSON, that stands in the place of a value.
+// json returns the JSON string that replaces a value.
 func (k *fingerprintKey) json(value []byte) string {
 	mac := k.macs.Get().(hash.Hash)
 	defer k.macs.Put(mac)

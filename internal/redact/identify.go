@@ -7,7 +7,8 @@ import (
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/jsonscan"
 )
 
-// IdentityBytes is an [Identity] that may be a part of the data it was read from, and is valid as long as they.
+// IdentityBytes is an [Identity] that may share memory with the data it was read from, and is valid as long as the
+// data.
 type IdentityBytes struct {
 	UID             []byte
 	ResourceVersion []byte
@@ -35,9 +36,9 @@ func (b IdentityBytes) Identity() Identity {
 	}
 }
 
-// Identify returns the identity of the JSON object at the start of data. It reads no further than the end of its
-// metadata, or than the last of the four parts, which is near the start in built-in types; what follows is not
-// checked. Of data that [Plan.Decode] accepts it returns the identity that Decode finds.
+// Identify returns the identity of the JSON object at the start of data. It reads only up to the last of the four
+// parts, which is near the start in built-in types, or to the end of the metadata; what follows is not checked. For
+// data that [Plan.Decode] accepts, it returns the identity that Decode finds.
 func (p *Plan) Identify(data []byte) (Identity, error) {
 	b, err := p.IdentifyBytes(data)
 	if err != nil {
@@ -60,16 +61,16 @@ func (p *Plan) IdentifyBytes(data []byte) (IdentityBytes, error) {
 	}, nil
 }
 
-// search looks for the parts of an identity in the metadata of an object.
+// search finds the parts of an identity in the metadata of an object.
 type search struct {
 	data                                  []byte
 	uid, resourceVersion, namespace, name span // the first string of each
-	parts                                 int  // how many of them were found
+	parts                                 int  // number of parts found
 }
 
 const identityParts = 4
 
-// object passes the object at data[i], which is the object itself or its metadata, until the identity is known.
+// object walks the object at data[i], which is the object itself or its metadata, until the identity is complete.
 func (s *search) object(i int, isMetadata bool) error {
 	data := s.data
 	if i >= len(data) || data[i] != '{' {
@@ -110,7 +111,7 @@ func (s *search) object(i int, isMetadata bool) error {
 	}
 }
 
-// take notes the string at value, if it is a part of the identity.
+// take records the string at value, if it is part of the identity.
 func (s *search) take(key []byte, value span) {
 	var part *span
 	switch string(key) {
@@ -131,7 +132,7 @@ func (s *search) take(key []byte, value span) {
 	}
 }
 
-// stringAt returns what the string at p stands for, in place where it is written there as it is.
+// stringAt returns the text of the string at p, without a copy if it has no escapes.
 func (s *search) stringAt(p span) []byte {
 	if p == (span{}) {
 		return nil
@@ -143,8 +144,7 @@ func (s *search) stringAt(p span) []byte {
 	return []byte(jsonscan.Unquote(inside))
 }
 
-// unquotedKey returns the text that the inside of a key stands for. Bytes that are not UTF-8 stay, since no key that is
-// looked for has any.
+// unquotedKey returns the text of a key. Bytes that are not UTF-8 are kept, since no wanted key contains any.
 func unquotedKey(inside []byte, content jsonscan.Content) []byte {
 	if content&jsonscan.Escaped == 0 {
 		return inside

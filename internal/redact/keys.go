@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// class is what the key of a member says about its value.
+// class is what a key reveals about its value.
 type class uint8
 
 const (
@@ -21,12 +21,12 @@ const (
 	classes        = iota
 )
 
-// Sensitive keys are recognized by their last word and never by a substring: secretName, tokenUrl, passwordFile and
-// tokenTTL name something else. The word decides alone (always), or together with the word before it.
+// Sensitive keys are recognized by their last word, never by a substring: secretName, tokenUrl, passwordFile and
+// tokenTTL are not secrets. The word decides alone (always), or together with the word before it.
 type wordRule struct {
 	always bool
-	alone  bool            // the word is all of the key
-	after  map[string]bool // the words that may stand before it
+	alone  bool            // the word has to be the whole key
+	after  map[string]bool // the words that may precede it
 }
 
 func words(s string) map[string]bool {
@@ -58,32 +58,33 @@ var sensitiveWords = func() map[string]wordRule {
 	return all
 }()
 
-// sensitiveEndings make a last word sensitive in which several words are glued together.
+// sensitiveEndings make a last word sensitive if it consists of several joined words.
 var sensitiveEndings = strings.Fields(`password passwd passphrase apikey accesskey secretkey privatekey
 	authtoken accesstoken apitoken bearertoken refreshtoken sessiontoken bottoken jointoken
 	clientsecret appsecret apisecret sharedsecret consumersecret`)
 
-// namesSecret are the words before "secret" in keys whose value is the name of a Secret.
+// namesSecret lists the words before "secret" in keys whose value is the name of a Secret.
 var namesSecret = words("password credentials tls ca cert certificate key token pull image config passphrase env storage")
 
-// describesSecret are first words of keys whose value is derived from a secret and does not reveal it.
+// describesSecret lists the first words of keys whose value is derived from a secret without revealing it.
 var describesSecret = words("checksum hash digest fingerprint thumbprint")
 
-// innocentKeys end like sensitive ones. They are written in lower case without separators.
+// innocentKeys end like sensitive keys but are not. They are in lower case without separators.
 var innocentKeys = words(`imagepullsecret imagepullsecrets pullsecret httptokens maxtokens mintokens
 	automountserviceaccounttoken allowcredentials corsallowcredentials clientrequesttoken versionconflicttoken
 	updatetoken sessionaffinitycookie hashoncookie`)
 
-// innocentAnnotations name a Secret. https://kubernetes.github.io/ingress-nginx/user-guide/nginx-configuration/annotations/
+// innocentAnnotations hold the name of a Secret.
+// https://kubernetes.github.io/ingress-nginx/user-guide/nginx-configuration/annotations/
 var innocentAnnotations = []string{"/auth-secret", "/auth-tls-secret", "/proxy-ssl-secret"}
 
-// maxKey is how much of a key is looked at, from its end.
+// maxKey is how many bytes of a key are checked, from its end.
 const maxKey = 128
 
 // keyTable classifies keys. Use newKeyTable.
 type keyTable struct {
-	// One bit for each ending of four letters, by its hash, that keys with a class have, and for each of three letters of
-	// those whose last word has no more. Nearly all keys without a class have neither.
+	// One bit, by hash, for each four-letter ending of keys that have a class, and one for each three-letter ending of
+	// those whose last word is no longer. Nearly all keys without a class have neither.
 	endings, short [1 << endingBits / 64]uint64
 	any            bool // every ending may have a class
 	extra          []keyPattern
@@ -97,7 +98,7 @@ type keyPattern struct {
 
 var standardKeys = newKeyTable(nil)
 
-// structuralWords are last words of keys that have a class, but for sensitive ones.
+// structuralWords maps the last words of keys to classes, except for sensitive keys.
 var structuralWords = map[string]class{
 	"labels": labelsKey, "selector": labelsKey, "selectors": labelsKey, "expressions": labelsKey,
 	"annotations": annotationsKey, "ref": referenceKey, "refs": referenceKey, "from": referenceKey,
@@ -112,7 +113,7 @@ var structuralWords = map[string]class{
 	"original": lastAppliedKey, "pod": lastAppliedKey, "lastapplied": lastAppliedKey,
 }
 
-// newKeyTable returns the table of the policy, with more sensitive keys.
+// newKeyTable returns the policy's table with additional sensitive keys.
 func newKeyTable(maskKeys []string) *keyTable {
 	t := &keyTable{}
 	add := func(word string) {
@@ -227,7 +228,7 @@ func (t *keyTable) classify(key []byte) class {
 		if endsFold(key, "headers") || endsFold(key, "headermodifier") {
 			return headersKey
 		}
-	case plainKey: // unless words are glued
+	case plainKey: // unless words are joined
 		if len(last) > len("headers") && (endsFold(key, "headers") || endsFold(key, "headermodifier")) {
 			return headersKey
 		}
@@ -290,7 +291,7 @@ func isSensitiveWord(last, key []byte, start int, before *[maxKey]byte) bool {
 	if len(last) < len("passwd") {
 		return false
 	}
-	switch string(last[len(last)-2:]) { // of those below
+	switch string(last[len(last)-2:]) { // the endings below
 	case "rd", "wd", "se", "ey", "en", "et":
 	default:
 		return false
@@ -303,7 +304,7 @@ func isSensitiveWord(last, key []byte, start int, before *[maxKey]byte) bool {
 	return false
 }
 
-// isInnocent reports whether a key names or describes a secret, although it ends like one that holds it.
+// isInnocent reports whether a key only names or describes a secret, although it ends like one that holds it.
 func isInnocent(key, last []byte, start int) bool {
 	var buf, glued [maxKey]byte
 	if string(last) == "secret" {
@@ -357,7 +358,7 @@ func (p keyPattern) matches(key []byte) bool {
 	return rest == 0
 }
 
-// matchGlob reports whether s is what the pattern describes, in which * stands for any text.
+// matchGlob reports whether s matches the pattern, in which * matches any text.
 func matchGlob(pattern, s string) bool {
 	head, rest, found := strings.Cut(pattern, "*")
 	if !found {
@@ -380,9 +381,9 @@ func matchGlob(pattern, s string) bool {
 	}
 }
 
-// lastWord returns the last word of key[:end] in lower case, in buf, and where it starts. Words end at whatever is no
-// letter or digit, where an upper-case letter follows a lower-case one or a digit, and before the last of several
-// upper-case letters that a lower-case one follows: APIKey is api, key.
+// lastWord returns the last word of key[:end] in lower case, in buf, and where it starts. Words end at any character
+// that is not a letter or digit, between a lower-case letter or digit and an upper-case letter, and before the last of
+// several upper-case letters followed by a lower-case one: APIKey is api, key.
 func lastWord(key []byte, end int, buf *[maxKey]byte) (word []byte, start int) {
 	for end > 0 && !isAlphanumeric(key[end-1]) {
 		end--
@@ -451,7 +452,7 @@ var (
 	appliedWords  = []string{"applied", "successful", "reconciled", "observed", "known"}
 )
 
-// isLastApplied reports whether a key is one under which a controller keeps the manifest that it applied last.
+// isLastApplied reports whether a controller keeps its last applied manifest under the key.
 func isLastApplied(key []byte) bool {
 	if endsFold(key, "/applied") {
 		return true
@@ -477,12 +478,12 @@ func isLastApplied(key []byte) bool {
 	return cut(appliedWords) && (endsFold(key, "last") || endsFold(key, "previous"))
 }
 
-// endsFold reports whether s ends in this lower-case text, in any case.
+// endsFold reports whether s ends in the lower-case text, ignoring case.
 func endsFold(s []byte, ending string) bool {
 	return len(s) >= len(ending) && equalFold(s[len(s)-len(ending):], ending)
 }
 
-// startsFold reports whether s starts with this lower-case text, in any case.
+// startsFold reports whether s starts with the lower-case text, ignoring case.
 func startsFold(s []byte, start string) bool {
 	return len(s) >= len(start) && equalFold(s[:len(start)], start)
 }

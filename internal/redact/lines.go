@@ -6,12 +6,12 @@ import (
 )
 
 // Values of YAML, properties, .env and INI files that are on the line of their key are found as assignments. lines
-// finds the others: below a sensitive key, in blocks, lists and maps; of environment variables; and beside a
-// sensitive name. It is no parser: the indentation of a line says what it belongs to.
+// finds the others: below a sensitive key, in blocks, lists and maps; of environment variables; and beside a sensitive
+// name. It is not a parser: a line belongs to a block by its indentation.
 
-// block is what the lines below a key belong to.
+// block is the context of the lines below a key.
 type block struct {
-	indent int // of the key; the lines of the block have more, or start with a dash
+	indent int // of the key; the block's lines are indented further, or start with a dash
 	kind   blockKind
 }
 
@@ -20,10 +20,10 @@ type blockKind uint8
 const (
 	blockPlain     blockKind = iota // nothing special
 	blockScalar                     // the text of a secret: all of it is masked
-	blockSensitive                  // values but for those under structural keys
+	blockSensitive                  // values except those under structural keys
 	blockAll                        // all values
-	blockVariables                  // values but for the names of variables
-	blockHeaders                    // values of headers that are not known to be harmless
+	blockVariables                  // values except the names of variables
+	blockHeaders                    // values of headers, except known harmless ones
 )
 
 // maxBlocks bounds how many blocks are open at once.
@@ -32,7 +32,7 @@ const maxBlocks = 16
 type lineReader struct {
 	*scanner
 	open []block
-	// The last name and the last value that a list item or map had, to find {name, value} in either order.
+	// The last name and the last value of a list item or map, to find {name, value} in either order.
 	name, value struct {
 		column    int
 		sensitive bool
@@ -41,7 +41,7 @@ type lineReader struct {
 	}
 }
 
-// lines appends what must be masked in a text of several lines to found; they may overlap with what scan finds.
+// lines appends the secrets of a text of several lines to found. They may overlap with those of scan.
 func (t *scanner) lines(text []byte) {
 	t.text = text
 	var open [maxBlocks]block
@@ -148,7 +148,7 @@ func yamlMember(s []byte, i int) (key span, value int) {
 	return key, i
 }
 
-// item is an element of a list, or a line that is no member.
+// item handles an element of a list, or a line that is not a member.
 func (r *lineReader) item(from, to int, kind blockKind) {
 	from, to = unquoted(r.text, from, to)
 	v := r.text[from:to]
@@ -165,7 +165,7 @@ func (r *lineReader) item(from, to int, kind blockKind) {
 	r.add(from, to, RuleAssignment)
 }
 
-// unquoted returns what is inside the quotes of text[from:to], if it has any.
+// unquoted returns the range of text[from:to] without its quotes, if it has any.
 func unquoted(s []byte, from, to int) (int, int) {
 	for to > from && (isSpace(s[to-1]) || s[to-1] == ',') {
 		to--
@@ -176,7 +176,7 @@ func unquoted(s []byte, from, to int) (int, int) {
 	return from, to
 }
 
-// member is a key and what follows it on its line.
+// member handles a key and the rest of its line.
 func (r *lineReader) member(key, value span, column int, kind blockKind) {
 	name := r.text[key.from:key.to]
 	rest := bytes.TrimRight(r.text[value.from:value.to], " \t\r")
@@ -218,7 +218,7 @@ func (r *lineReader) member(key, value span, column int, kind blockKind) {
 	r.add(from, to, rule)
 }
 
-// below returns what the value of a member is, in a block of this kind.
+// below returns the kind of the block below a member, in a block of the given kind.
 func (r *lineReader) below(name []byte, class class, kind blockKind, column int) blockKind {
 	switch kind {
 	case blockAll:
@@ -264,7 +264,7 @@ func (r *lineReader) below(name []byte, class class, kind blockKind, column int)
 	return blockPlain
 }
 
-// pair notes the name or value of a {name, value}, and masks a value that came before its sensitive name.
+// pair records the name or value of a {name, value}, and masks a value that came before its sensitive name.
 func (r *lineReader) pair(name []byte, value span, column int, isBlock bool) {
 	from, to := unquoted(r.text, value.from, value.to)
 	switch {
@@ -280,8 +280,8 @@ func (r *lineReader) pair(name []byte, value span, column int, isBlock bool) {
 	}
 }
 
-// isSensitiveName reports whether this is the name of a parameter whose value is a secret. It may also be a JSON
-// pointer to a sensitive member.
+// isSensitiveName reports whether the name, which may also be a JSON pointer, is that of a parameter with a secret
+// value.
 func (t *scanner) isSensitiveName(name []byte) bool {
 	if len(name) > 0 && name[0] == '/' {
 		if bytes.Contains(name, []byte("/env/")) || bytes.HasPrefix(name, []byte("/stringData/")) {
@@ -292,7 +292,7 @@ func (t *scanner) isSensitiveName(name []byte) bool {
 	return t.keys.isSensitive(name)
 }
 
-// isPairName reports whether the value of this member says what the value of another is.
+// isPairName reports whether the value of this member names the value of another.
 func isPairName(key []byte) bool {
 	return string(key) == "name" || string(key) == "key" || string(key) == "path"
 }
@@ -306,7 +306,7 @@ func isPairValue(key []byte) bool {
 	return false
 }
 
-// merge sorts what was found and joins what overlaps.
+// merge sorts the findings and joins those that overlap.
 func (t *scanner) merge() {
 	slices.SortStableFunc(t.found, func(a, b finding) int { return a.from - b.from })
 	merged := t.found[:0]
@@ -352,12 +352,12 @@ func isSecretManifest(text []byte) bool {
 	}
 }
 
-// structuralKeys describe a secret and do not hold it. Objects under sensitive keys keep the values that they have.
+// structuralKeys describe a secret rather than holding it. Their values are kept in objects under sensitive keys.
 var structuralKeys = words(`name namespace key secretName path mountPath items mode defaultMode optional kind apiVersion
 	group algorithm size encoding rotationPolicy type provider server role engine version property expirationSeconds
 	audience issuer refreshInterval reason message status lastTransitionTime`)
 
-// harmlessHeaders do not authorize. Names of custom headers cannot be listed, so that these are what stays.
+// harmlessHeaders do not authorize. Custom header names cannot be enumerated, so only the values of these are kept.
 var harmlessHeaders = words(`host user-agent content-type content-length cache-control connection origin referer
 	x-request-id`)
 

@@ -5,19 +5,19 @@ import (
 	"time"
 )
 
-// Masked stands in the place of every value that may not be seen.
+// Masked replaces every value that has to be hidden.
 const Masked = "[REDACTED]"
 
-// Identity is what tells one version of an object from every other.
+// Identity identifies one version of an object.
 type Identity struct {
 	UID             string
 	ResourceVersion string
 	Namespace       string
 	Name            string
-	Cluster         string // logical cluster, where a stream shows several (kcp); decoding does not set it
+	Cluster         string // logical cluster, if a stream covers several (kcp); decoding does not set it
 }
 
-// Clone returns an identity that keeps no object alive.
+// Clone returns a copy that does not keep an object in memory.
 func (id Identity) Clone() Identity {
 	return Identity{
 		UID:             strings.Clone(id.UID),
@@ -36,32 +36,32 @@ type Owner struct {
 	UID        string
 }
 
-// Times are the times that an object has. A zero time was absent or not RFC 3339.
+// Times holds the times of an object. A zero time was absent or not RFC 3339.
 type Times struct {
 	Created time.Time // metadata.creationTimestamp
-	Deleted time.Time // metadata.deletionTimestamp; may lie in the future by the grace period
+	Deleted time.Time // metadata.deletionTimestamp; up to the grace period in the future
 	Updated time.Time // the newest metadata.managedFields[].time
 
-	// Of core/v1 and events.k8s.io/v1 Events only: the last observation, which is the first of
-	// series.lastObservedTime, lastTimestamp (deprecatedLastTimestamp), eventTime,
-	// firstTimestamp (deprecatedFirstTimestamp) that is set.
+	// Observed is the last observation of core/v1 and events.k8s.io/v1 Events: the first set time of
+	// series.lastObservedTime, lastTimestamp (deprecatedLastTimestamp), eventTime and firstTimestamp
+	// (deprecatedFirstTimestamp).
 	Observed time.Time
 }
 
 // Object is a Kubernetes object after redaction. It shares no memory with the frame it was read from.
 type Object struct {
 	Identity
-	APIVersion string // as in the object; "" where the server left it out (items of a LIST)
+	APIVersion string // as in the object; "" if the server omitted it (items of a LIST)
 	Kind       string
 	Generation int64
 	Owner      Owner
 	Times      Times
-	EventType  string // of Events only: the top-level "type" ("Normal", "Warning", …)
+	EventType  string // for Events only: the top-level "type" ("Normal", "Warning", …)
 
-	// JSON is the redacted and pruned object, compact, always a complete JSON object.
-	// Empty where only the identity is known.
+	// JSON is the redacted and pruned object, always a complete JSON object in compact form. It is empty if only the
+	// identity is known.
 	JSON string
 
-	// RedactionFailed is set where the object could not be walked, so that JSON has its identity and nothing else.
+	// RedactionFailed is set if the object could not be walked. JSON then holds only its identity.
 	RedactionFailed bool
 }

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// pathElement is one step to a value: the key of a member, or the number of an element, which may have a name too.
+// pathElement is one step to a value: the key of a member, or the index of an element, which may also have a name.
 type pathElement struct {
 	key     []byte
 	alias   []byte
@@ -16,21 +16,22 @@ type pathElement struct {
 
 // Redaction is a value that was masked.
 type Redaction struct {
-	Path string // keys and numbers, joined by dots
+	Path string // keys and indices, joined by dots
 	Rule Rule
 
 	at     int
 	nested bool
 }
 
-// Explain returns what [Plan.Decode] returns, and what was masked by which rule, in the order of the data.
+// Explain returns the object that [Plan.Decode] returns, and the masked values with their rules, in the order of the
+// data.
 func (p *Plan) Explain(data []byte) (Object, []Redaction, error) {
 	redactions := []Redaction{}
 	obj, _, err := p.decode(data, &redactions)
 	return obj, redactions, err
 }
 
-// track prepares to know the path of each value, where that matters.
+// track starts to record the path of each value, if it is needed.
 func (w *walk) track() {
 	w.tracking = w.report != nil
 	if len(w.plan.keep) == 0 {
@@ -38,7 +39,7 @@ func (w *walk) track() {
 	}
 	id, err := w.plan.IdentifyBytes(w.data)
 	if err != nil {
-		return // as will be found again
+		return // the walk will find the same error
 	}
 	w.keep = nil
 	for _, k := range w.plan.keep {
@@ -49,7 +50,7 @@ func (w *walk) track() {
 	w.tracking = w.tracking || len(w.keep) > 0
 }
 
-// pathNow returns a copy of the path, where it is tracked.
+// pathNow returns a copy of the current path, if paths are tracked.
 func (w *walk) pathNow() []pathElement {
 	if !w.tracking {
 		return nil
@@ -57,7 +58,7 @@ func (w *walk) pathNow() []pathElement {
 	return slices.Clone(w.path)
 }
 
-// isKept reports whether the configuration says to keep the value that the walk is at.
+// isKept reports whether the configuration exempts the current value.
 func (w *walk) isKept() bool {
 	for i := range w.keep {
 		for _, pattern := range w.keep[i].Paths {
@@ -69,8 +70,8 @@ func (w *walk) isKept() bool {
 	return false
 }
 
-// matchPath reports whether a pattern describes the path or something around it. Its parts are joined by dots; each is
-// a key, which may have dots itself, the number of an element or the name that it has, or * for any of them.
+// matchPath reports whether a pattern matches the path or a prefix of it. Its parts are joined by dots; each is a key,
+// which may contain dots itself, the index or name of an element, or * for any of them.
 func matchPath(pattern string, path []pathElement) bool {
 	if len(path) == 0 {
 		return false
@@ -92,7 +93,7 @@ func matchPath(pattern string, path []pathElement) bool {
 	return false
 }
 
-// record notes that the value at data[at] was masked.
+// record records that the value at data[at] was masked.
 func (w *walk) record(at int, rule Rule) {
 	if w.report == nil {
 		return
@@ -117,7 +118,7 @@ func (w *walk) record(at int, rule Rule) {
 	*w.report = append(*w.report, Redaction{Path: path.String(), Rule: rule, at: at, nested: w.nested > 0})
 }
 
-// forget removes what was recorded inside a value that is walked again.
+// forget removes the records inside a value that is walked again.
 func (w *walk) forget(s span) {
 	if w.report == nil || w.nested > 0 {
 		return

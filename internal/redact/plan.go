@@ -5,26 +5,26 @@ import (
 	"strings"
 )
 
-// ConfigMapMode says what becomes of the values of ConfigMaps.
+// ConfigMapMode is how the values of ConfigMaps are treated.
 type ConfigMapMode uint8
 
 const (
 	ConfigMapFingerprint ConfigMapMode = iota // each is replaced by its length and fingerprint
-	ConfigMapScan                             // they stay, but for the secrets that are found in them
-	ConfigMapKeep                             // they stay
+	ConfigMapScan                             // they are kept, except for the secrets found in them
+	ConfigMapKeep                             // they are kept
 )
 
-// EnvironmentMode says what becomes of the values of environment variables.
+// EnvironmentMode is how the values of environment variables are treated.
 type EnvironmentMode uint8
 
 const (
 	EnvironmentRedact EnvironmentMode = iota // all are masked
-	EnvironmentScan                          // those with a sensitive name, and secrets that are found in others
+	EnvironmentScan                          // those with a sensitive name are masked, and secrets found in the others
 )
 
-// Options are what a policy can be told. The zero value is the policy without exceptions.
+// Options configure a policy. The zero value is the policy without exceptions.
 type Options struct {
-	// FingerprintKey is the key of the fingerprints. Without one they have a key that lives as long as the process.
+	// FingerprintKey is the key of the fingerprints. Without it, a random key is used until the process ends.
 	FingerprintKey []byte
 
 	ConfigMaps  ConfigMapMode
@@ -41,14 +41,14 @@ type Keep struct {
 	Paths           []string // keys joined by dots; * is any key or element; see matchPath
 }
 
-// Observer counts what the plan of a resource does. Its methods are called concurrently.
+// Observer counts the effects of a resource's plan. Its methods are called concurrently.
 type Observer interface {
 	Redacted(rule Rule, values int) // values were masked by this rule
 	Kept(values int)                // values were not masked because of an entry of Keep
-	Failed()                        // an object could not be walked, and only its identity went out
+	Failed()                        // an object could not be walked, and only its identity was kept
 }
 
-// Policy makes the plans of resources.
+// Policy creates the plans of resources.
 type Policy struct {
 	options Options
 	keys    *keyTable
@@ -62,7 +62,7 @@ var processKey = func() []byte {
 	return key
 }()
 
-// NewPolicy returns the policy with these options.
+// NewPolicy returns a policy with the given options.
 func NewPolicy(o Options) *Policy {
 	key := o.FingerprintKey
 	if len(key) == 0 {
@@ -77,14 +77,14 @@ func NewPolicy(o Options) *Policy {
 
 var defaultPolicy = NewPolicy(Options{})
 
-// Plan decides for one resource what is dropped, masked and kept of its objects. It is safe for concurrent use.
+// Plan decides what is dropped, masked and kept of one resource's objects. It is safe for concurrent use.
 type Plan struct {
 	*Policy
 	root     *interior // of the object itself
 	keep     []Keep
 	observer Observer // may be nil
 
-	// namesKeys is set where the value of a secretKey is the name of a key, and not a key.
+	// namesKeys is set if the value of a secretKey is the name of a key rather than a key.
 	namesKeys bool
 }
 
@@ -125,7 +125,7 @@ func namesSecretKeys(group string) bool {
 	return group == "external-secrets.io" || strings.HasSuffix(group, ".external-secrets.io") || group == "secrets-store.csi.x-k8s.io"
 }
 
-// matches reports whether an object is one of those whose values are kept.
+// matches reports whether the entry applies to an object.
 func (k *Keep) matches(id IdentityBytes) bool {
 	return matchAny(k.Namespaces, string(id.Namespace)) && matchAny(k.Names, string(id.Name))
 }

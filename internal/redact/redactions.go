@@ -6,7 +6,7 @@ type Rule uint8
 // The rules, in the order in which docs/redaction.md explains them.
 const (
 	noRule            Rule = iota
-	RuleLastApplied        // a copy of a manifest was left out
+	RuleLastApplied        // a copy of a manifest, which is dropped
 	RuleSecret             // a value of a Secret
 	RuleConfigMap          // a value of a ConfigMap
 	RuleEnvironment        // the value of an environment variable

@@ -1,20 +1,20 @@
 package redact
 
-// rule says what becomes of one value, by the shape that it turns out to have.
+// rule decides about one value by its shape.
 type rule struct {
 	do     [shapes]verdict
 	note   note
-	mode   textMode  // of a string that is kept
-	reason Rule      // of what is masked
-	in     *interior // of arrays and objects that are kept or extracted from; nil where there can be none
-	family family    // of the program whose arguments are in the array
+	mode   textMode  // for a string that is kept
+	reason Rule      // reported for what is masked
+	in     *interior // for arrays and objects that are kept or extracted from; nil if there are none
+	family family    // of the program whose arguments the array holds
 }
 
 // shape is the JSON type of a value, as its first byte shows.
 type shape uint8
 
 const (
-	scalar shape = iota // numbers, booleans, and what is no value at all
+	scalar shape = iota // numbers, booleans, and anything that is not a value
 	text
 	null
 	array
@@ -25,34 +25,34 @@ const (
 // shapeOf returns the shape of a value by its first byte.
 var shapeOf = [256]shape{'"': text, 'n': null, '[': array, '{': object}
 
-// verdict is what becomes of a value.
+// verdict is the decision about a value.
 type verdict uint8
 
 const (
-	keep          verdict = iota // goes out; an interior decides about its parts, and the rules for texts about a string
-	mask                         // goes out as Masked
-	maskSecret                   // as mask, unless the string says where the secret is
-	maskHeader                   // as mask, if the string has the value of a header
-	fingerprint                  // goes out as its length and fingerprint
-	fingerprint64                // the same, of what the string is the base64 of
-	drop                         // does not go out, and neither does its key
+	keep          verdict = iota // kept; an interior decides about its parts, and the rules for texts about a string
+	mask                         // replaced by Masked
+	maskSecret                   // as mask, unless the string refers to a secret elsewhere
+	maskHeader                   // as mask, if the string contains the value of a header
+	fingerprint                  // replaced by its length and fingerprint
+	fingerprint64                // the same, for the bytes that the string is the base64 of
+	drop                         // removed together with its key
 	dropDocument                 // as drop, if the string is a document
 	extract                      // as drop, but facts are taken from its parts
 )
 
-// stays reports whether something goes out in the place of the value.
+// stays reports whether the value, or a replacement of it, is kept.
 func (v verdict) stays() bool { return v != drop && v != extract }
 
-// interior says what becomes of the parts of an array or object.
+// interior decides about the parts of an array or object.
 type interior struct {
-	elements *rule // of an array
-	others   *rule // the members of an object that are not named and have no class with a rule
+	elements *rule // for the elements of an array
+	others   *rule // for unnamed members of an object without a class that has a rule
 	byClass  *[classes]*rule
 	slots    [64]uint8
 	members  []member
 
-	arguments bool  // an array is a command line
-	harmless  *rule // of members whose key is the name of a header that does not authorize; nil outside of headers
+	arguments bool  // the array is a command line
+	harmless  *rule // for members named like a header that does not authorize; nil outside headers
 }
 
 // member is the rule for the value under one key.
@@ -62,7 +62,7 @@ type member struct {
 	next uint8 // position + 1 of the next member in the same slot
 }
 
-// named makes the member rules of an interior. Later ones replace earlier ones of the same key.
+// named sets the member rules of an interior. Later ones replace earlier ones with the same key.
 func (in *interior) named(members ...member) *interior {
 	in.members, in.slots = nil, [64]uint8{}
 	position := map[string]int{}
@@ -79,14 +79,14 @@ func (in *interior) named(members ...member) *interior {
 	return in
 }
 
-// with returns an interior that treats some members differently, and everything else alike.
+// with returns an interior with other rules for some members, and the same for everything else.
 func (in *interior) with(members ...member) *interior {
 	derived := *in
 	return derived.named(append(append([]member(nil), in.members...), members...)...)
 }
 
-// slotOf spreads the keys data[from:to] over the slots, so that most keys that have no rule meet an empty one. An empty
-// key goes by the bytes around it.
+// slotOf distributes keys over the slots so that most keys without a rule find an empty one. For an empty key, the
+// bytes around it decide.
 func slotOf(data []byte, from, to int) uint8 {
 	return (data[from] + data[to-1]<<2 + uint8(to-from)*5) & 63
 }
@@ -116,25 +116,25 @@ func (in *interior) unnamed(key []byte, keys *keyTable) *rule {
 	return in.others
 }
 
-// ruleSet holds the rules that apply at any depth of any object, because objects lie inside others: pod templates in
+// ruleSet holds the rules that apply at any depth of any object, because objects contain others: pod templates in
 // workloads, whole manifests in custom resources.
 type ruleSet struct {
-	in       *interior // of whatever no other rule is for
+	in       *interior // for everything without another rule
 	keep     *rule
 	metadata *rule
 
-	secretValues    *rule // of data in a Secret
-	secretStrings   *rule // of stringData
-	secretItems     *rule // of a SecretList
-	configMapValues *rule // of data in a ConfigMap
+	secretValues    *rule // for data in a Secret
+	secretStrings   *rule // for stringData
+	secretItems     *rule // for a SecretList
+	configMapValues *rule // for data in a ConfigMap
 	configMapBinary *rule
-	configMapItems  *rule // of a ConfigMapList
+	configMapItems  *rule // for a ConfigMapList
 	pairValues      *rule // beside a sensitive name
 	programs        [families]*rule
 }
 
-// newRuleSet makes the rules. Many interiors are copies of the general one with other members, so that its rules are
-// allocated first, and filled when it is complete.
+// newRuleSet creates the rules. Many interiors are copies of the general one with other members, so its rules are
+// allocated first and filled in when it is complete.
 func newRuleSet(o *Options) *ruleSet {
 	s := &ruleSet{in: &interior{}}
 	s.keep = &rule{in: s.in}
@@ -204,17 +204,17 @@ func newRuleSet(o *Options) *ruleSet {
 	return s
 }
 
-// whole is the rule that gives every shape the same verdict.
+// whole returns a rule with the same verdict for every shape.
 func whole(v verdict) *rule { return &rule{do: [shapes]verdict{v, v, v, v, v}} }
 
-// noted is the rule that keeps a value and takes note of it.
+// noted returns a rule that keeps a value and records it as a fact.
 func (in *interior) noted(n note) *rule { return &rule{note: n, in: in} }
 
-// fact is the rule that keeps a value and takes note of it as what identifies or types an object, so that no rule for
-// texts changes it.
+// fact returns a rule that keeps a value and records it as the identity or type of an object, so that no rule for texts
+// changes it.
 func (in *interior) fact(n note) *rule { return &rule{note: n, mode: asVerbatim, in: in} }
 
-// values is the rule for the values of a Secret or ConfigMap. Whatever is nested in them is one too.
+// values returns the rule for the values of a Secret or ConfigMap. Everything nested in them is treated the same.
 func values(reason Rule, v verdict) *rule {
 	r := &rule{do: [shapes]verdict{scalar: fingerprint, text: v}, reason: reason}
 	r.in = &interior{elements: r, others: r}
@@ -234,13 +234,13 @@ func configMapValues(mode ConfigMapMode, keep *rule) (data, binaryData *rule) {
 	}
 }
 
-// items is the rule for the list of objects with this interior.
+// items returns the rule for a list of objects with this interior.
 func items(in *interior) *rule {
 	item := &rule{in: in}
 	return &rule{in: &interior{elements: item, others: item}}
 }
 
-// maskedScalars masks every scalar at any depth but for null, and keeps what a valueFrom refers to.
+// maskedScalars returns a rule that masks every scalar except null at any depth, but keeps references in a valueFrom.
 func maskedScalars(reason Rule, in *interior) *rule {
 	deep := &rule{do: [shapes]verdict{scalar: mask, text: mask}, reason: reason}
 	reference := &rule{do: [shapes]verdict{scalar: mask, text: mask}, reason: reason}
@@ -249,8 +249,8 @@ func maskedScalars(reason Rule, in *interior) *rule {
 	return deep
 }
 
-// secretObject is the interior of a Secret, where it is known before that the object is one: only the fields of a
-// Secret go out, and only in the shapes they have.
+// secretObject returns the interior of an object that is known to be a Secret: only the fields of a Secret are kept,
+// and only in their proper shapes.
 // https://kubernetes.io/docs/reference/kubernetes-api/config-and-storage-resources/secret-v1/
 func (s *ruleSet) secretObject(root *interior) *interior {
 	masked := maskedScalars(RuleSecret, s.in)
@@ -276,8 +276,8 @@ func (s *ruleSet) secretObject(root *interior) *interior {
 	)
 }
 
-// sensitive is the rule for the value under a sensitive key: its strings are masked, but for those that describe the
-// secret or say where it is.
+// sensitive fills in the rule for the value under a sensitive key: its strings are masked, except those that describe
+// the secret or refer to it.
 func (s *ruleSet) sensitive(r *rule) {
 	r.do, r.reason = [shapes]verdict{text: maskSecret}, RuleKey
 	structural := &rule{}
@@ -292,8 +292,8 @@ func (s *ruleSet) sensitive(r *rule) {
 	structural.in, name.in = r.in, r.in
 }
 
-// environment masks the values of environment variables. The variables are a list of objects with name and value, or
-// a map. In other shapes it is not known what is a value, so that all of it is one.
+// environment masks the values of environment variables. The variables are a list of objects with name and value, or a
+// map. In any other shape everything counts as a value.
 func (s *ruleSet) environment(r *rule) {
 	masked := maskedScalars(RuleEnvironment, s.in)
 	variable := &rule{do: [shapes]verdict{scalar: mask, text: mask}, reason: RuleEnvironment}
@@ -313,7 +313,7 @@ func (s *ruleSet) headers(r *rule) {
 		member{key: "name", rule: name}, member{key: "key", rule: name},
 		member{key: "value", rule: beside}, member{key: "values", rule: beside},
 	)
-	// A map of headers may be one of things to do with headers, as Istio's {request: {set: {…}}} is.
+	// A map of headers may be one of operations on headers, such as Istio's {request: {set: {…}}}.
 	value.in = (&interior{elements: pair, others: value, harmless: s.keep}).named(
 		member{key: "remove", rule: s.keep}, member{key: "valueFrom", rule: s.keep},
 	)
@@ -323,7 +323,7 @@ func (s *ruleSet) headers(r *rule) {
 	r.do, r.reason, r.in = [shapes]verdict{text: maskHeader}, RuleHeader, &in
 }
 
-// annotations have strings only, whatever they are called.
+// annotations have only string values, whatever their keys.
 func (s *ruleSet) annotations(r *rule) {
 	in := s.in.with(
 		member{key: "openshift.io/token-secret.value", rule: whole(drop)}, // the token of a service account
@@ -337,21 +337,21 @@ func (s *ruleSet) annotations(r *rule) {
 	r.in = in
 }
 
-// labels and selectors stay; only what has the shape of a secret is masked in them.
+// labels returns the rule for labels and selectors. They are kept; only values with the shape of a secret are masked.
 func labels() *rule {
 	r := &rule{mode: asLabel}
 	r.in = &interior{elements: r, others: r}
 	return r
 }
 
-// schema is the rule for an OpenAPI schema, whose keys are the names of fields.
+// schema returns the rule for an OpenAPI schema, whose keys are the names of fields.
 func schema() *rule {
 	r := &rule{}
 	r.in = &interior{elements: r, others: r}
 	return r
 }
 
-// ownMembers are the members of the object itself that say what it is.
+// ownMembers returns the rules for the members that identify the object itself.
 func (s *ruleSet) ownMembers() []member {
 	metadata := s.metadata.in.with(
 		member{key: "uid", rule: s.in.fact(uid)},
@@ -384,7 +384,8 @@ func (s *ruleSet) owners() *interior {
 	return owners
 }
 
-// managers drops the managedFields, which are bulk and list the keys of every Secret, and takes their times.
+// managers returns the rule that drops the managedFields, which are bulky and list the keys of every Secret, and
+// extracts their times.
 func managers() *rule {
 	entry := (&interior{elements: whole(drop), others: whole(drop)}).named(
 		member{key: "time", rule: &rule{note: updated, mode: asVerbatim, do: [shapes]verdict{array: drop, object: drop}}},
@@ -396,7 +397,8 @@ func managers() *rule {
 	return &rule{in: entries, mode: asVerbatim, do: [shapes]verdict{extract, extract, extract, extract, extract}}
 }
 
-// eventMembers are the members of core/v1 and events.k8s.io/v1 Events that say what was observed, and when.
+// eventMembers returns the rules for the members of core/v1 and events.k8s.io/v1 Events that hold the observation and
+// its time.
 func (s *ruleSet) eventMembers() []member {
 	series := s.in.with(member{key: "lastObservedTime", rule: s.in.noted(eventSeriesTime)})
 	return []member{

@@ -7,40 +7,40 @@ import (
 // span is data[from:to].
 type span struct{ from, to int }
 
-// finding is a part of a text that must be masked, and the rule that found it.
+// finding is a part of a text that has to be masked, and the rule that found it.
 type finding struct {
 	span
 	rule Rule
 }
 
-// textMode says which of the rules for texts apply to a string.
+// textMode selects the rules for texts that apply to a string.
 type textMode uint8
 
 const (
 	asText     textMode = iota // all of them
-	asName                     // of an object: no assignments, and the dots of a name are no bootstrap token
-	asLabel                    // of a label or selector: only what has the shape of a secret
+	asName                     // an object's name: no assignments, and its dots do not make a bootstrap token
+	asLabel                    // a label or selector: only shapes of secrets
 	asCommand                  // a command line or script
 	asArgument                 // an element of a command
 	asSource                   // may be a data: URL whose content is configuration
-	asVerbatim                 // goes out as it is
+	asVerbatim                 // kept as it is
 )
 
 // scanner finds secrets in a text by their shape, and in assignments by the key before them. One pass over the text
-// looks at pairs of bytes that may begin a secret, and only there at more. Each look is bounded, or covers bytes that
-// no other look of its kind covers, so that the time is linear in the length of the text.
+// checks for pairs of bytes that may begin a secret, and examines more only there. Each check is bounded, or covers
+// bytes that no other check of its kind covers, so that the time is linear in the length of the text.
 type scanner struct {
 	text  []byte
 	found []finding
 	keys  *keyTable
 	mode  textMode
-	done  int  // everything before it has been decided
+	done  int  // everything before it is decided
 	token span // the last run of token characters that was measured
 }
 
-// pairs says which pairs of bytes may begin a secret: those of which the first has a bit in its second byte that the
-// second has in its lowest byte. The third byte has the bits that the byte after may use as a first: words begin where
-// no letter or digit is before them.
+// pairs defines which pairs of bytes may begin a secret: those where the second byte of the first entry and the lowest
+// byte of the second entry have a bit in common. The third byte of an entry holds the bits that the following byte may
+// use as the first of a pair: words begin only where no letter or digit precedes them.
 var pairs = func() (t [256]uint32) {
 	pair := func(bit uint32, a, b string) {
 		for i := range len(a) {
@@ -71,8 +71,8 @@ var pairs = func() (t [256]uint32) {
 	return t
 }()
 
-// nextPair returns where the next pair ends whose first byte is at text[i-1] or after it, and its bits. It is a loop of
-// its own without calls, since all strings go through it.
+// nextPair returns the end and the bits of the next pair whose first byte is at text[i-1] or later. It is a separate
+// loop without calls, because all strings go through it.
 func nextPair(text []byte, i int) (end int, bits uint32) {
 	first := pairs[text[i-1]] >> 8 & 0xff
 	if i > 1 {
@@ -95,8 +95,8 @@ const (
 	wordPair = 1 << 7 // only at the start of a word
 )
 
-// startHashes has a bit for each beginning of three bytes, by its hash, that a word has which may be a secret or come
-// before one. Few other words have one of them.
+// startHashes has one bit, by hash, for each three-byte beginning of a word that may be a secret or precede one. Few
+// other words match.
 var startHashes = func() (t [1 << endingBits / 64]uint64) {
 	for start := range wordStarts {
 		h := endingHash(start[0], start[1], start[2])
@@ -107,7 +107,7 @@ var startHashes = func() (t [1 << endingBits / 64]uint64) {
 
 var authSchemes = []string{"bearer", "basic", "token", "digest", "negotiate", "apikey"}
 
-// wordStarts are the beginnings, in all the cases in which they may be written.
+// wordStarts holds these beginnings in all combinations of upper and lower case.
 var wordStarts = func() map[string]bool {
 	starts := map[string]bool{"eyJ": true}
 	for _, tokens := range vendorTokens {
@@ -119,7 +119,7 @@ var wordStarts = func() map[string]bool {
 		starts[hook.host[:3]] = true
 	}
 	for _, s := range authSchemes {
-		for i := range 4 { // the first two letters decide whether it is looked at
+		for i := range 4 { // the first two letters decide whether it is checked
 			b := []byte(s[:3])
 			for j := range 2 {
 				if i>>j&1 != 0 {
@@ -132,7 +132,7 @@ var wordStarts = func() map[string]bool {
 	return starts
 }()
 
-// scan appends what must be masked in the text to found, in order.
+// scan appends the secrets in the text to found, in order.
 func (t *scanner) scan(text []byte) {
 	t.text, t.done, t.token = text, 0, span{}
 	for i := 1; i < len(text); i++ {
@@ -150,7 +150,7 @@ func (t *scanner) scan(text []byte) {
 			}
 		case dotPair:
 			if i < 7 || i > 7 && tokenOrDot[text[i-8]] || i+16 > len(text) {
-				continue // no bootstrap token
+				continue // not a bootstrap token
 			}
 		}
 		t.look(i - 1)
@@ -160,7 +160,7 @@ func (t *scanner) scan(text []byte) {
 	}
 }
 
-// mask adds text[from:to] to what must be masked.
+// mask adds text[from:to] to the findings.
 func (t *scanner) mask(from, to int, rule Rule) {
 	if to <= from || string(t.text[from:to]) == Masked {
 		return
@@ -169,7 +169,7 @@ func (t *scanner) mask(from, to int, rule Rule) {
 	t.done = max(t.done, to)
 }
 
-// look decides whether a secret begins, or an assignment is, at text[i].
+// look checks for a secret or an assignment at text[i].
 func (t *scanner) look(i int) {
 	switch s := t.text[i:]; s[0] {
 	case '=':
@@ -204,7 +204,7 @@ func (t *scanner) look(i int) {
 	}
 }
 
-// word looks at the start of a word.
+// word checks the start of a word.
 func (t *scanner) word(i int) {
 	s := t.text[i:]
 	if n := tokenLength(s); n > 0 {
@@ -231,7 +231,7 @@ func (t *scanner) word(i int) {
 	}
 }
 
-// secretPaths are URLs that authorize by their path.
+// secretPaths lists URLs whose path authorizes.
 var secretPaths = []struct{ host string }{
 	{"hooks.slack.com/services/"},
 	{"hooks.slack.com/workflows/"},
@@ -249,7 +249,7 @@ type vendorToken struct {
 	is     func(byte) bool
 }
 
-// vendorTokens by their first letter. The prefixes are the issuers' own; where a length is fixed it is the least.
+// vendorTokens are grouped by first letter. The prefixes are the issuers' own; a fixed length is given as the minimum.
 var vendorTokens = func() (t [256][]vendorToken) {
 	hex := func(c byte) bool { return isDigit(c) || c-'a' < 6 }
 	base32 := func(c byte) bool { return isUpper(c) || c-'2' < 6 }
@@ -290,14 +290,14 @@ func tokenLength(s []byte) int {
 		}
 		n += len(v.prefix)
 		if s[0] == 'A' && v.least <= 17 && (n > 20 || n < len(s) && isAlphanumeric(s[n])) {
-			continue // the id of an AWS key has exactly 20 characters
+			continue // an AWS key ID has exactly 20 characters
 		}
 		return n
 	}
 	return 0
 }
 
-// jwt masks a JSON Web Token: three parts in base64, of which two are JSON objects.
+// jwt masks a JSON Web Token: three parts in base64, two of them JSON objects.
 func (t *scanner) jwt(i int) {
 	if !hasPrefix(t.text[i:], "eyJ") || i > 0 && t.text[i-1] == '_' {
 		return
@@ -324,7 +324,7 @@ func (t *scanner) jwt(i int) {
 	t.mask(i, signature, RuleToken)
 }
 
-// tokenEnd returns where the run of token characters at text[i] ends, and remembers it for what else begins in it.
+// tokenEnd returns where the run of token characters at text[i] ends, and caches it for other checks inside the run.
 func (t *scanner) tokenEnd(i int) int {
 	if i < t.token.from || i >= t.token.to {
 		t.token = span{i, i + run(t.text[i:], isToken)}
@@ -388,7 +388,7 @@ func isEventSuffix(s []byte) bool {
 	return s[0] == '1' && s[1] >= '5' && all(s, func(c byte) bool { return isDigit(c) || c-'a' < 6 })
 }
 
-// privateKey masks a private key in PEM, to its end or that of the text.
+// privateKey masks a private key in PEM, up to its end or that of the text.
 func (t *scanner) privateKey(i int) {
 	s := t.text[i+len("-----BEGIN "):]
 	n := run(s, func(c byte) bool { return isUpper(c) || isDigit(c) || c == ' ' })
@@ -420,7 +420,7 @@ func (t *scanner) passwordHash(i int) {
 	}
 }
 
-// maxUserinfo bounds how far the "@" after a password may be that holds characters which should have been escaped.
+// maxUserinfo bounds the distance to the "@" after a password with characters that should have been escaped.
 const maxUserinfo = 256
 
 // userinfo masks the password in a URL whose "://" is at text[i].
@@ -453,7 +453,7 @@ func (t *scanner) userinfo(i int) {
 	t.mask(i+3+from, i+3+at, RuleURL)
 }
 
-// isPort reports whether this may follow the colon of a host.
+// isPort reports whether s may follow the colon after a host.
 func isPort(s []byte) bool {
 	n := run(s, isDigit)
 	return n == len(s) || n > 0 && !isAlphanumeric(s[n])
@@ -478,7 +478,7 @@ func (t *scanner) dsn(i int) {
 	}
 }
 
-// hasPrefix reports whether s starts with this text.
+// hasPrefix reports whether s starts with prefix.
 func hasPrefix(s []byte, prefix string) bool {
 	return len(s) >= len(prefix) && string(s[:len(prefix)]) == prefix
 }
@@ -502,7 +502,7 @@ func isVisible(c byte) bool {
 }
 func isURL(c byte) bool { return isVisible(c) && c != '<' && c != '>' }
 
-// maxWord is the length of the longest plain word; what is longer is no prose.
+// maxWord is the length of the longest plain word. Anything longer is not prose.
 const maxWord = 16
 
 // isWord reports whether s is a plain word of prose: letters, of which only the first may be upper-case.

@@ -6,11 +6,11 @@ import (
 	"unicode/utf8"
 )
 
-// shortestSecret is the length of the shortest text in which something may be masked.
+// shortestSecret is the length of the shortest text in which anything can be masked.
 const shortestSecret = 5
 
-// Text masks what has the shape of a secret in a text that did not come in an object, such as the message of a Status.
-// Text that does not hold any is returned as it is.
+// Text masks everything with the shape of a secret in a text from outside an object, such as the message of a Status. A
+// text without secrets is returned unchanged.
 func Text(s string) string {
 	t := &scanner{keys: standardKeys}
 	text := []byte(s)
@@ -21,7 +21,7 @@ func Text(s string) string {
 	return string(appendMasked(nil, text, t.found))
 }
 
-// all finds what must be masked in a text that is no document as a whole.
+// all finds the secrets in a text that is not a document as a whole.
 func (t *scanner) all(text []byte) {
 	t.found = t.found[:0]
 	if len(text) < shortestSecret {
@@ -40,7 +40,7 @@ func (t *scanner) all(text []byte) {
 	}
 }
 
-// appendMasked appends the text with the mask in the place of what was found.
+// appendMasked appends the text with the findings masked.
 func appendMasked(dst, text []byte, found []finding) []byte {
 	at := 0
 	for _, f := range found {
@@ -50,7 +50,7 @@ func appendMasked(dst, text []byte, found []finding) []byte {
 	return append(dst, text[at:]...)
 }
 
-// minBase64 is how long a string in base64 must be to be looked into.
+// minBase64 is the minimum length of a base64 string that is decoded.
 const minBase64 = 24
 
 // isBase64Text reports whether s may be a text in base64.
@@ -60,12 +60,12 @@ func isBase64Text(s []byte) bool {
 
 func isStandardBase64(c byte) bool { return alphanumeric[c] || c == '+' || c == '/' }
 
-// decodeText appends the text that s is the base64 of to dst, if it is a printable one.
+// decodeText appends the text that s encodes in base64 to dst, if it is printable.
 func decodeText(dst, s []byte) ([]byte, bool) {
 	head := s[:min(len(s), 64)&^3]
 	var start [48]byte
 	n, err := base64.StdEncoding.Decode(start[:], head)
-	if err != nil || !isPrintable(start[:max(0, n-3)]) { // a character may be cut
+	if err != nil || !isPrintable(start[:max(0, n-3)]) { // the last character may be cut
 		return dst, false
 	}
 	dst, err = base64.StdEncoding.AppendDecode(dst, s)
@@ -76,10 +76,10 @@ func isPrintable(s []byte) bool {
 	return all(s, func(c byte) bool { return c >= ' ' && c != 0x7f || isSpace(c) })
 }
 
-// isGzip reports whether s is the base64 of something compressed, as a Helm release is.
+// isGzip reports whether s is the base64 of gzip data, such as a Helm release.
 func isGzip(s []byte) bool { return len(s) > 40 && hasPrefix(s, "H4sI") }
 
-// dataURL returns where the content of a data: URL starts, or 0 if s is none, or is one of an image.
+// dataURL returns where the content of a data: URL starts, or 0 if s is not one, or holds an image.
 func dataURL(s []byte) int {
 	if !hasPrefix(s, "data:") || hasPrefix(s, "data:image/") {
 		return 0

@@ -8,37 +8,37 @@ import (
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/jsonscan"
 )
 
-// walk is one pass over the bytes of one object. It writes nothing: it collects the edits that make the
-// bytes into what may be seen, and where the facts about the object stand.
+// walk is one pass over the bytes of one object. It writes nothing: it collects the edits that redact the object, and
+// the positions of its facts.
 type walk struct {
 	plan    *Plan
 	data    []byte
-	nested  int // how many strings the data are a document in
+	nested  int // in how many strings the data is nested as a document
 	edits   edits
 	facts   facts
 	scanner scanner
-	buffer  []byte // the text of the string that is being looked at
+	buffer  []byte // the text of the current string
 	text    []byte // of a document in a string
 	decoded []byte // from base64
 
-	// Values that are masked or not depending on what comes after them in their object, and those that must be masked.
+	// Values whose masking depends on later members of their object, and values that have to be masked.
 	undecided []undecided
 	late      []late
 
-	// What redo has of both from the walk before it.
+	// Both, from the walk before redo.
 	lateBefore  []late
 	editsBefore edits
 
-	inSecretKind int // how many objects around the value are of a kind that ends in Secret
+	inSecretKind int // how many enclosing objects are of a kind that ends in Secret
 	namesKeys    bool
-	family       family  // of the program whose arguments come next
-	command      command // whose words the strings of the array are
+	family       family  // of the program whose arguments follow
+	command      command // the command whose words are the strings of the array
 	inCommand    bool
 
-	masked int // edits that mask something
+	masked int // number of edits that mask something
 	counts [Rules]int
 
-	// Only where values may be kept, or where it is asked what was masked.
+	// Used only if values may be kept, or if the caller asks what was masked.
 	tracking bool
 	path     []pathElement
 	base     int // length of the path to the document
@@ -47,24 +47,24 @@ type walk struct {
 	report   *[]Redaction
 }
 
-// undecided is a value that was passed before it was known what its object is.
+// undecided is a value that was walked before the kind of its object was known.
 type undecided struct {
 	span
 	note note
 	path []pathElement
 }
 
-// members is what is known of an object from those of its members that were passed.
+// members is what is known of an object from the members walked so far.
 type members struct {
 	kind      objectKind
 	sensitive bool // its name is that of a secret
 	harmless  bool // its name is that of a header that does not authorize
 	family    family
 	value     span // the value of a pair, before its name
-	arguments span // before the command
+	arguments span // came before the command
 }
 
-// objectKind is what the kind of an object means for its other members.
+// objectKind is what the kind of an object implies for its other members.
 type objectKind uint8
 
 const (
@@ -72,7 +72,7 @@ const (
 	isSecretList
 	isConfigMap
 	isConfigMapList
-	isKindOfSecret // SealedSecret and others, whose template is one
+	isKindOfSecret // SealedSecret and others whose template is a Secret
 )
 
 func kindOf(name []byte) objectKind {
@@ -92,7 +92,7 @@ func kindOf(name []byte) objectKind {
 	return 0
 }
 
-// value passes the value at data[i], which is kept, and lies inside depth arrays and objects.
+// value walks the value at data[i], which is kept and is nested in depth arrays and objects.
 func (w *walk) value(i int, r *rule, depth int) (end int, err error) {
 	switch w.data[i] {
 	case '"':
@@ -112,7 +112,7 @@ func (w *walk) value(i int, r *rule, depth int) (end int, err error) {
 	}
 }
 
-// stringValue passes the string at data[i], which is kept but for what the rules for texts mask in it.
+// stringValue walks the string at data[i], which is kept except for what the rules for texts mask in it.
 func (w *walk) stringValue(i int, mode textMode) (end int, err error) {
 	var content jsonscan.Content
 	end = jsonscan.Plain(w.data, i+1)
@@ -138,12 +138,12 @@ func (w *walk) stringValue(i int, mode textMode) (end int, err error) {
 	return end, nil
 }
 
-// part passes the value at data[i] by its rule, and returns what has become of it.
+// part walks the value at data[i] by its rule, and returns the verdict on it.
 func (w *walk) part(i int, r *rule, depth int) (end int, v verdict, err error) {
 	v = r.do[shapeOf[w.data[i]]]
 	switch v {
 	case keep, extract:
-		if w.data[i] == '"' { // as most are
+		if w.data[i] == '"' { // the usual case
 			end, err = w.stringValue(i, r.mode)
 		} else {
 			end, err = w.value(i, r, depth)
@@ -161,7 +161,7 @@ func (w *walk) part(i int, r *rule, depth int) (end int, v verdict, err error) {
 	return end, v, err
 }
 
-// conceal masks the value data[i:end] if the verdict on it, which depends on the value, is to do so.
+// conceal masks the value data[i:end] if the verdict, which may depend on the value, requires it.
 func (w *walk) conceal(i, end int, v verdict, r *rule) (verdict, error) {
 	switch v {
 	case maskSecret:
@@ -201,7 +201,7 @@ func (w *walk) conceal(i, end int, v verdict, r *rule) (verdict, error) {
 	return keep, nil
 }
 
-// mask puts a text in the place of data[from:to], unless the configuration says to keep what is there.
+// mask replaces data[from:to] with a text, unless the configuration exempts the value.
 func (w *walk) mask(from, to int, text string, rule Rule) bool {
 	if w.tracking {
 		if rule != RuleSecret && w.isKept() {
@@ -215,7 +215,7 @@ func (w *walk) mask(from, to int, text string, rule Rule) bool {
 	return true
 }
 
-// dropped takes note that the copy of a manifest at data[i] was left out.
+// dropped records that the copy of a manifest at data[i] was dropped.
 func (w *walk) dropped(i int) {
 	w.counts[RuleLastApplied]++
 	w.masked++
@@ -224,7 +224,7 @@ func (w *walk) dropped(i int) {
 	}
 }
 
-// plain returns the text that the string data[i:end] stands for. It is valid until the next call.
+// plain returns the text of the string data[i:end]. It is valid until the next call.
 func (w *walk) plain(i, end int) []byte {
 	inside := w.data[i+1 : end-1]
 	if isVerbatim(inside) {
@@ -242,7 +242,7 @@ func (w *walk) plainValue(i, end int) []byte {
 	return w.data[i:end]
 }
 
-// decodedOrPlain returns the bytes that the string data[i:end] is the base64 of, or its text if it is none.
+// decodedOrPlain returns the bytes that the string data[i:end] encodes in base64, or its text if it is not base64.
 func (w *walk) decodedOrPlain(i, end int) []byte {
 	text := w.plain(i, end)
 	var err error
@@ -252,10 +252,10 @@ func (w *walk) decodedOrPlain(i, end int) []byte {
 	return w.decoded
 }
 
-// object passes the object at data[i].
+// object walks the object at data[i].
 //
-// kept is where the text that goes out ends so far. A part that stays must follow it directly, or after one
-// comma; everything else between the two is an edit, be it white space or parts that do not stay.
+// kept is the end of the text kept so far. The next kept part must follow it directly, or after one comma. Everything
+// else between them, white space or dropped parts, becomes an edit.
 func (w *walk) object(i int, in *interior, depth int) (end int, err error) {
 	if depth >= jsonscan.MaxDepth {
 		return i, &jsonscan.Error{Offset: i, Err: jsonscan.ErrTooDeep}
@@ -362,7 +362,7 @@ func (w *walk) classRule(in *interior, key []byte) *rule {
 	return r
 }
 
-// array passes the array at data[i], as object does.
+// array walks the array at data[i], as object does.
 func (w *walk) array(i int, in *interior, depth int) (end int, err error) {
 	if depth >= jsonscan.MaxDepth {
 		return i, &jsonscan.Error{Offset: i, Err: jsonscan.ErrTooDeep}
@@ -416,7 +416,7 @@ func (w *walk) array(i int, in *interior, depth int) (end int, err error) {
 	}
 }
 
-// repair makes the string data[from:to] valid UTF-8, which everything downstream assumes strings to be.
+// repair makes the string data[from:to] valid UTF-8, as everything downstream expects.
 func (w *walk) repair(from, to int) {
 	inside := w.data[from+1 : to-1]
 	if utf8.Valid(inside) {
@@ -426,8 +426,7 @@ func (w *walk) repair(from, to int) {
 	w.edits.add(from+1, to-1, repaired)
 }
 
-// inContext returns the rule in the place of r for the value at data[i], where that depends on what was
-// passed before.
+// inContext returns the rule for the value at data[i], which is not r if the members before it decide otherwise.
 func (w *walk) inContext(r *rule, m *members, i int) *rule {
 	rules := w.plan.rules
 	switch r.note {
@@ -460,7 +459,7 @@ func (w *walk) inContext(r *rule, m *members, i int) *rule {
 	return r
 }
 
-// decided returns the rule for a member of an object of this kind, or nil where the kind does not decide it.
+// decided returns the rule for a member of an object of this kind, or nil if the kind does not decide it.
 func (w *walk) decided(n note, kind objectKind) *rule {
 	rules := w.plan.rules
 	switch n {
@@ -493,7 +492,7 @@ func (w *walk) decided(n note, kind objectKind) *rule {
 	return nil
 }
 
-// note takes note of what the value data[from:to] says about the object that it is a member of.
+// note records the fact that the value data[from:to] holds about its object.
 func (w *walk) note(n note, m *members, from, to int) {
 	isString := w.data[from] == '"'
 	switch n {
@@ -542,12 +541,13 @@ func (w *walk) note(n note, m *members, from, to int) {
 	}
 }
 
-// mayBeSensitiveName reports whether the inside of a string may be the name of a secret. It is false for most names.
+// mayBeSensitiveName reports whether the inside of a string may be the name of a secret. For most names it returns
+// false.
 func (w *walk) mayBeSensitiveName(inside []byte) bool {
 	return len(inside) > 2 && (w.plan.keys.mayHaveClass(inside) || inside[0] == '/' || bytes.IndexByte(inside, '\\') >= 0)
 }
 
-// decide is called at the end of each object, when it is known what it is.
+// decide is called at the end of each object, when its kind is known.
 func (w *walk) decide(first int, m *members) {
 	if m.kind&isKindOfSecret != 0 {
 		w.inSecretKind--
@@ -566,7 +566,7 @@ func (w *walk) decide(first int, m *members) {
 			w.late = append(w.late, late{u.span, rule, u.path})
 		case u.note == dataOfTemplate || u.note == dataBelow:
 			u.note = dataBelow
-			open = append(open, u) // an object around this one may be of such a kind
+			open = append(open, u) // an enclosing object may be of such a kind
 		}
 	}
 	w.undecided = open

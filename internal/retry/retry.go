@@ -1,4 +1,4 @@
-// Package retry holds the one rule by which the receiver waits between attempts.
+// Package retry provides the one backoff with which the receiver waits between attempts.
 package retry
 
 import (
@@ -7,8 +7,8 @@ import (
 	"github.com/cenkalti/backoff/v5"
 )
 
-// NewBackoff returns the pauses between attempts: they begin at initial and double up to longest, each spread by half
-// either way so that many clients do not come back together. It is ready for its first NextBackOff.
+// NewBackoff returns a backoff whose pauses begin at initial and double up to longest, each spread by half either way
+// so that many clients do not return together. It is ready for its first NextBackOff.
 func NewBackoff(initial, longest time.Duration) *backoff.ExponentialBackOff {
 	b := backoff.NewExponentialBackOff()
 	b.InitialInterval, b.MaxInterval, b.Multiplier, b.RandomizationFactor = initial, longest, 2, 0.5

@@ -1,5 +1,5 @@
-// Package scope names what is read from an API server, in one form for requests, records, storage, status,
-// metrics and logs.
+// Package scope identifies what is read from an API server, in one form for requests, records, storage, status, metrics
+// and logs.
 package scope
 
 import (
@@ -13,9 +13,9 @@ import (
 	"k8s.io/apimachinery/pkg/selection"
 )
 
-// Scope is what one reader covers. It holds only what changes which objects are read, so that two spellings of
-// a selector or two versions of an API are the same scope, and it is comparable, so that it can be a map's key.
-// Make one with [New].
+// Scope is what one reader covers. It holds only what determines which objects are read, so that two spellings of a
+// selector, or two versions of an API, are the same scope. It is comparable and can be used as a map key. Create it
+// with [New].
 type Scope struct {
 	schema.GroupResource
 
@@ -24,7 +24,7 @@ type Scope struct {
 	FieldSelector string // in canonical form
 }
 
-// New returns the scope of a resource with selectors in any spelling. A selector that cannot be parsed stays as it
+// New returns the scope of a resource with selectors in any spelling. A selector that cannot be parsed is kept as it
 // is: the API server will refuse it.
 func New(resource schema.GroupResource, namespace, labelSelector, fieldSelector string) Scope {
 	return Scope{
@@ -35,7 +35,7 @@ func New(resource schema.GroupResource, namespace, labelSelector, fieldSelector 
 	}
 }
 
-// Key is the scope as text that is the same in every process, and different for every other scope.
+// Key returns the scope as text that is the same in every process and unique to the scope.
 func (s Scope) Key() string {
 	return strings.Join([]string{s.Group, s.Resource, s.Namespace, s.LabelSelector, s.FieldSelector}, "\x00")
 }
@@ -56,7 +56,7 @@ func (s Scope) String() string {
 // Selective reports whether selectors limit the objects.
 func (s Scope) Selective() bool { return s.LabelSelector != "" || s.FieldSelector != "" }
 
-// LogFields are the fields by which log entries name the scope.
+// LogFields returns the fields that identify the scope in log entries.
 func (s Scope) LogFields() []zap.Field {
 	fields := []zap.Field{zap.String("group", s.Group), zap.String("resource", s.Resource)}
 	for _, optional := range [...]struct{ key, value string }{
@@ -69,7 +69,7 @@ func (s Scope) LogFields() []zap.Field {
 	return fields
 }
 
-// IsEvents reports whether the objects of a resource are Kubernetes Events. Two groups serve the same ones.
+// IsEvents reports whether the resource is that of Kubernetes Events. Two groups serve the same objects.
 func IsEvents(resource schema.GroupResource) bool {
 	return resource.Resource == "events" && (resource.Group == "" || resource.Group == "events.k8s.io")
 }
@@ -81,13 +81,13 @@ type API struct {
 	Namespaced bool
 }
 
-// APIVersion is the apiVersion that objects of the group carry.
+// APIVersion returns the apiVersion of the group's objects.
 func (a API) APIVersion(group string) string {
 	return schema.GroupVersion{Group: group, Version: a.Version}.String()
 }
 
-// CanonicalLabels returns the one form of all label selectors that select the same by the same requirements. A
-// selector that cannot be parsed is returned as it is.
+// CanonicalLabels returns the canonical form of a label selector, which is the same for every spelling of the same
+// requirements. A selector that cannot be parsed is returned as it is.
 func CanonicalLabels(selector string) string {
 	parsed, err := labels.Parse(selector)
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package servertext makes what a server says about a failure fit for logs and errors. A message of an API server, or
-// of whatever stands in front of it, may quote a whole object, be a page long, or hold control characters.
+// Package servertext makes a server's error messages safe for logs and errors. A message of an API server, or of a
+// proxy in front of it, may quote a whole object, be a page long, or hold control characters.
 package servertext
 
 import (
@@ -17,16 +17,15 @@ import (
 // MaxRunes is the length of the longest text that Clean returns.
 const MaxRunes = 400
 
-// MaxRetryAfter is the longest time for which a server may ask to be left alone. A proxy that asks for a day would
-// blind us for a day.
+// MaxRetryAfter is the longest wait that a server may ask for. A proxy that asks for a day would blind us for a day.
 const MaxRetryAfter = 5 * time.Minute
 
-// object is where a message begins to quote an object: as JSON, as JSON inside a string, or as Go prints it.
+// object matches where a message begins to quote an object: as JSON, as JSON inside a string, or as Go prints it.
 var object = regexp.MustCompile("['\"`][{\\[]|[{\\[]\\s*\\\\*[\"']|[{\\[]\\s*[\\[{]|map\\[|\\b\\{")
 
-// Clean makes the text one printable line of at most [MaxRunes]. It ends before the first line break, and before the
-// first place that looks like the beginning of a quoted object. A text that is too long loses its middle, since the
-// cause of an error stands at its end. What has the form of a secret is masked.
+// Clean reduces the text to one printable line of at most [MaxRunes]. The line ends before the first line break, and
+// before the first place that looks like the beginning of a quoted object. A text that is too long loses its middle,
+// since the cause of an error is at its end. Anything that has the form of a secret is masked.
 func Clean(text string) string {
 	text = strings.TrimSpace(strings.ToValidUTF8(text, ""))
 	if at := strings.IndexAny(text, "\r\n\u2028\u2029"); at >= 0 {
@@ -50,8 +49,8 @@ func printable(r rune) rune {
 	return r
 }
 
-// CleanStatus makes the message of a server's status fit to be logged, and caps the time for which it asks to be left
-// alone. The message says so if that was longer.
+// CleanStatus makes the message of a server's status safe to log, and caps the wait that it asks for. If it was capped,
+// the message notes that.
 func CleanStatus(status *metav1.Status) {
 	status.Message = Clean(status.Message)
 	if status.Message == "" {

@@ -2,15 +2,15 @@ package testobjects
 
 import "hash/fnv"
 
-// Form is one way in which an object is written, or comes inside another one.
+// Form is one way in which an object is encoded or embedded in another object.
 type Form struct {
 	Name            string
-	Group, Resource string // of what the JSON is an object of
+	Group, Resource string // the resource of the object in JSON
 	JSON            []byte
 }
 
-// Forms returns the object in every form. The objects with a pod template are most of all bytes and much alike, so
-// they share the forms between them, but for the deepest: each has two beside the one of the server.
+// Forms returns the object in every form. The objects with a pod template make up most of the bytes and are much alike,
+// so the forms, except the deepest, are distributed over them: each has two besides the one of the server.
 func (o Object) Forms() []Form {
 	hash := fnv.New64()
 	hash.Write([]byte(o.Name()))
@@ -26,7 +26,7 @@ func (o Object) Forms() []Form {
 }
 
 func (o Object) allForms(seed uint64) []Form {
-	item := members{} // in a LIST, the server leaves out what the items are
+	item := members{} // in a LIST, the server omits the items' kind and apiVersion
 	for _, m := range o.tree {
 		if m.key != "kind" && m.key != "apiVersion" {
 			item = append(item, m)

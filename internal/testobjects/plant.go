@@ -6,13 +6,13 @@ import (
 	"slices"
 )
 
-// Planted is a secret value of an object that must not be seen.
+// Planted is a secret value in an object that must be masked.
 type Planted struct {
 	Where string // "data", "stringData", "env", "last-applied" or "managedFields"
 	Value string
 }
 
-// planter puts secret values, each of them another one, where objects may have some.
+// planter puts secret values, each of them different, wherever an object may have some.
 type planter struct {
 	count   int
 	planted []Planted
@@ -25,7 +25,7 @@ func (p *planter) next(where string) string {
 	return value
 }
 
-// plant plants in an object and in those inside it, and returns what.
+// plant adds secrets to an object and to those inside it, and returns them.
 func (p *planter) plant(object members) []Planted {
 	p.planted = nil
 	p.in(object)
@@ -80,8 +80,8 @@ func (p *planter) containers(v any) {
 	}
 }
 
-// metadata gets the annotation of kubectl apply, and the managedFields with which the server keeps the books of it.
-// It also gets a second manager and a second owner, which tell nothing of the object.
+// metadata adds the annotation of kubectl apply and the managedFields with which the server tracks it. It also adds a
+// second manager and a second owner, which must not affect the result.
 func (p *planter) metadata(v any) any {
 	metadata, _ := v.(members)
 	for i, m := range metadata {

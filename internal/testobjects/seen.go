@@ -8,12 +8,12 @@ import (
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/redact/oracle"
 )
 
-// Seen returns what may be seen of an object that encoding/json has read, by the slow form of the redaction policy. Its
-// fingerprints have a length only; see [WithoutFingerprints].
+// Seen redacts an object decoded by encoding/json with the slow implementation of the redaction policy. Its
+// fingerprints have only a length; see [WithoutFingerprints].
 func Seen(object map[string]any, group, resource string) map[string]any {
 	text, err := json.Marshal(object)
 	if err != nil {
-		panic(err) // what encoding/json has read it can write
+		panic(err) // encoding/json can encode what it has decoded
 	}
 	tree, _, err := oracle.Parse(text)
 	if err != nil {
@@ -28,7 +28,7 @@ func Seen(object map[string]any, group, resource string) map[string]any {
 	return generic(seen).(map[string]any)
 }
 
-// generic returns the value as encoding/json reads it.
+// generic returns the value as encoding/json decodes it.
 func generic(t oracle.Tree) any {
 	switch t.Kind {
 	case '{':
@@ -57,5 +57,5 @@ func generic(t oracle.Tree) any {
 
 var fingerprint = regexp.MustCompile(` hmac=[0-9a-f]{32}\]`)
 
-// WithoutFingerprints removes what a key decides from the marks of masked values.
+// WithoutFingerprints removes the key-dependent part from the marks of masked values.
 func WithoutFingerprints(text []byte) []byte { return fingerprint.ReplaceAll(text, []byte("]")) }

@@ -1,10 +1,10 @@
-// Package testobjects gives tests an object of every kind that k8s.io/api knows, with secrets planted in it, in every
-// form in which an object may be written. Only tests import it.
+// Package testobjects provides tests with an object of every kind in k8s.io/api, with secrets planted in it, in every
+// form in which an object may be encoded. Only tests import it.
 //
-// The objects were not captured from a cluster: they are the test data by which k8s.io/api proves that its types stay
-// compatible, in which every field of a kind is filled with a value that tells its name. So each kind's whole shape is
-// there, and more of it than any real object has at once, but the values are not what a cluster has.
-// The kinds of apiextensions.k8s.io and apiregistration.k8s.io live in other modules and are not among them.
+// The objects were not captured from a cluster: they are the compatibility test data of k8s.io/api, in which every
+// field of a kind is filled with a value derived from its name. So they cover the whole shape of each kind, more than
+// any real object has at once, but their values are not realistic. The kinds of apiextensions.k8s.io and
+// apiregistration.k8s.io live in other modules and are not among them.
 package testobjects
 
 import (
@@ -20,17 +20,17 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Object is one of them, as a server would write it but for what is planted in it.
+// Object is one of them, as a server would encode it, except for the planted secrets.
 type Object struct {
 	schema.GroupVersionKind
-	Resource string // its plural
+	Resource string // plural name
 	JSON     []byte
 	Planted  []Planted
 
 	tree members
 }
 
-// Name is the group, version and kind in one word, as k8s.io/api names the object's file.
+// Name returns the group, version and kind in one word, as in the name of the object's file in k8s.io/api.
 func (o Object) Name() string {
 	group := o.Group
 	if group == "" {
@@ -39,10 +39,10 @@ func (o Object) Name() string {
 	return group + "." + o.Version + "." + o.Kind
 }
 
-// fewest is how many kinds there are at least: versions of Kubernetes add some and seldom take one away.
+// fewest is the minimum number of kinds: versions of Kubernetes add some and rarely remove one.
 const fewest = 180
 
-// indispensable are kinds whose lack would mean that something else was read than was meant.
+// indispensable lists kinds whose absence would mean that the wrong files were read.
 var indispensable = []string{
 	"core.v1.Pod", "core.v1.Secret", "core.v1.ConfigMap", "core.v1.Node", "core.v1.Service", "core.v1.Namespace",
 	"core.v1.Event", "events.k8s.io.v1.Event", "apps.v1.Deployment", "apps.v1.ReplicaSet", "apps.v1.StatefulSet",
@@ -51,7 +51,7 @@ var indispensable = []string{
 	"resource.k8s.io.v1.ResourceSlice",
 }
 
-// All returns an object of every kind, in the order of their names. It fails the test where there are none, or few.
+// All returns an object of every kind, in the order of their names. It fails the test if there are none, or few.
 func All(tb testing.TB) []Object {
 	tb.Helper()
 	files, err := filepath.Glob(filepath.Join(folder(tb), "*.json"))
@@ -77,8 +77,8 @@ func All(tb testing.TB) []Object {
 	return all
 }
 
-// folder is where the module k8s.io/api, in the version that client-go needs, has its test data. The module is
-// downloaded if need be, since nothing of it is compiled into the receiver; go.sum says what it must be.
+// folder returns the test data folder of the module k8s.io/api, in the version that client-go needs. The module is
+// downloaded if necessary, since the receiver does not compile all of it in; go.sum verifies it.
 func folder(tb testing.TB) string {
 	tb.Helper()
 	download := exec.CommandContext(tb.Context(), "go", "mod", "download", "-json", "k8s.io/api")

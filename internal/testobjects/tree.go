@@ -12,7 +12,7 @@ import (
 
 // A JSON value is members, []any, a string, a json.Number, a bool or nil.
 
-// members are those of an object, in their order.
+// members are the members of an object, in order.
 type members []member
 
 type member struct {
@@ -66,10 +66,10 @@ func parse(dec *json.Decoder) (any, error) {
 	return token, nil
 }
 
-// style is how values are written.
+// style is how values are encoded.
 type style struct {
 	space   string // between all tokens
-	escaped bool   // half of the characters of every string are escaped, though they need not be
+	escaped bool   // half of the characters of every string are escaped, although they need not be
 }
 
 func (s style) append(out []byte, v any) []byte {
@@ -124,7 +124,7 @@ func (s style) appendScalar(out []byte, v any) []byte {
 	return append(out, '"')
 }
 
-// encode writes a value that can always be written.
+// encode encodes a value that can always be encoded.
 func encode(v any) []byte {
 	text, err := json.Marshal(v)
 	if err != nil {
@@ -133,8 +133,8 @@ func encode(v any) []byte {
 	return text
 }
 
-// changed returns a copy of a value in which the members of every object, and every value under a key, are what the
-// functions make of them.
+// changed returns a copy of a value in which the functions have been applied to the members of every object and to
+// every value under a key.
 func changed(v any, object func(members) members, value func(key string, v any) any) any {
 	return changedUnder("", v, object, value)
 }
@@ -173,7 +173,7 @@ func reversed(v any) any {
 
 const foreign = "Größe 日本 😀 <&>\u2028"
 
-// nonASCII puts text that is not ASCII into the values that say nothing but their name, and into the keys of maps.
+// nonASCII puts non-ASCII text into the values that are just their name, and into the keys of maps.
 func nonASCII(v any) any {
 	value := func(key string, v any) any {
 		switch v := v.(type) {
@@ -191,7 +191,7 @@ func nonASCII(v any) any {
 	return changed(v, sameMembers, value)
 }
 
-// thinned leaves out some of the members, and sets others to null or to nothing, as real objects have them.
+// thinned removes some of the members, and sets others to null or to empty, as in real objects.
 func thinned(v any, seed uint64) any {
 	r := rand.New(rand.NewPCG(seed, 2))
 	object := func(m members) members {
@@ -218,7 +218,7 @@ func empty(v any) any {
 	case []any:
 		return []any{}
 	case string:
-		if strings.HasSuffix(v, "Value") { // and is no time
+		if strings.HasSuffix(v, "Value") { // and not a time
 			return ""
 		}
 	}

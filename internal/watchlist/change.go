@@ -13,7 +13,7 @@ type Type uint8
 
 const (
 	Snapshot      Type = iota + 1 // the object exists, seen in a snapshot; no change is claimed
-	Added                         // the object came to be
+	Added                         // the object was created
 	Modified                      // the object changed
 	Deleted                       // the object is gone
 	Gap                           // the server could not deliver some history
@@ -23,10 +23,10 @@ const (
 	Advanced                      // everything up to Object.ResourceVersion has been emitted; no record
 	Verified                      // a snapshot at Object.ResourceVersion was compared; no record
 	Suspected                     // history may have been lost, see Gap and Doubt; no record
-	Restated                      // all that is known was emitted anew as Known, and everything before Object.ResourceVersion; no record
+	Restated                      // the whole inventory was sent again as Known, and everything before Object.ResourceVersion was emitted; no record
 )
 
-// Origin says how a change was learned.
+// Origin is how the reader learned of a change.
 type Origin uint8
 
 const (
@@ -36,7 +36,8 @@ const (
 	Recovered                   // from comparing a snapshot with the inventory
 )
 
-// Change is one thing to tell the next consumer. Its object is redacted already.
+// Change is one item for the next consumer or for the checkpoint; see [Change.IsRecord]. Its object is already
+// redacted.
 type Change struct {
 	Scope  *scope.Scope // of the reader
 	Type   Type
@@ -47,25 +48,27 @@ type Change struct {
 	Object   redact.Object
 	Key      Key // of the object
 	ReadAt   time.Time
+	// seen is a version up to and including which everything had already been read; none in the initial state.
+	seen version
 	// Advances marks a watch event: everything before it, and it, has been emitted.
 	Advances bool
-	// Closes marks the last change of a snapshot that moves the position: everything up to the snapshot's version has
-	// been emitted, as Advanced says of itself.
+	// Closes marks the last change of a snapshot that moves the position: like Advanced, it means that everything up to
+	// the snapshot's version has been emitted.
 	Closes bool
-	// Verifies marks the last change of a comparison with a whole snapshot: what the inventory holds is what the server
-	// held at the snapshot's version, and no loss is suspected any more.
+	// Verifies marks the last change of a comparison with a whole snapshot: the inventory matches what the server held
+	// at the snapshot's version, and no loss is suspected any longer.
 	Verifies bool
-	// Rewinds marks a version of another history, which may be lower than those before.
+	// Rewinds marks a version that belongs to another history and may be lower than earlier ones.
 	Rewinds  bool
-	Doubt    Doubt         // of Suspected
-	Gap      *GapInfo      // of Gap only
-	Snapshot *SnapshotInfo // of SnapshotBegin, SnapshotEnd and of Snapshot changes between them
+	Doubt    Doubt         // for Suspected only
+	Gap      *GapInfo      // for Gap only
+	Snapshot *SnapshotInfo // for SnapshotBegin, SnapshotEnd and the Snapshot changes between them
 }
 
-// IsRecord reports whether the change is for the next consumer, and not only for checkpoints.
+// IsRecord reports whether the change becomes a record for the next consumer. The others only update the checkpoint.
 func (c *Change) IsRecord() bool { return c.Type < Known }
 
-// ReachedVersion is the version that an Advanced, Verified, Gap or SnapshotEnd change is about.
+// ReachedVersion returns the version that an Advanced, Verified, Gap or SnapshotEnd change has reached.
 func (c *Change) ReachedVersion() string {
 	switch {
 	case c.Gap != nil:
@@ -76,59 +79,60 @@ func (c *Change) ReachedVersion() string {
 	return c.Object.ResourceVersion
 }
 
-// Span is the resourceVersions that the record of the change is about, the lowest and the highest.
+// Span returns the stretch of history that is missing without the change's record: after from, up to and including to.
+// An empty from is the beginning.
 func (c *Change) Span() (from, to string) {
 	to = cmp.Or(c.Object.ResourceVersion, c.ReachedVersion())
 	if c.Gap != nil {
 		return c.Gap.FromRV, to
 	}
-	return to, to
+	return c.seen.String(), to
 }
 
 // Progress is how far a reader has come, in a form that outlives the process.
 type Progress struct {
-	ResourceVersion string // everything before it has been told; "" where the initial state has not
-	Closed          bool   // and everything at it
-	At              []Key  // or these objects at it
+	ResourceVersion string // everything before it was emitted; "" if the initial state was not
+	Closed          bool   // everything at it was emitted too
+	At              []Key  // if not, these objects at it were
 	Time            time.Time
 
-	VerifiedRV string    // of the last snapshot that everything was compared with; "" where that is not known
-	VerifiedAt time.Time // when
+	VerifiedRV string    // version of the last complete comparison; "" if unknown
+	VerifiedAt time.Time // its time
 	Lost       *Suspicion
-	Denied     *GapInfo // records that were dropped and that no gap reports yet
+	Denied     *GapInfo // dropped records that no gap has reported yet
 
-	// Of an initial state that was cut short: its set of Snapshot changes, which goes on.
+	// The unfinished set of Snapshot changes of an initial state that was cut short.
 	Epoch   string
-	Objects int // told in that set
+	Objects int // emitted in that set so far
 
-	// Unconfirmed: that the server is of the same cluster as before is likely, but not certain. What is known has to be
-	// compared once with what it holds.
+	// Unconfirmed is set if the server probably, but not certainly, belongs to the same cluster as before. The
+	// inventory then has to be compared with the server once.
 	Unconfirmed bool
-	// Later, unless nil, is closed when it is worth asking again for what could not be had, with an error.
+	// Later may accompany an error. It is closed when calling Restore again may succeed.
 	Later <-chan struct{}
 }
 
-// None reports whether nothing has been told.
+// None reports whether nothing has been emitted.
 func (p Progress) None() bool { return p.ResourceVersion == "" && p.Epoch == "" }
 
-// Suspicion is a stretch of history that may have been lost, and for which no gap has been emitted yet.
+// Suspicion is a stretch of history that may have been lost, but for which no gap has been emitted yet.
 type Suspicion struct {
 	Gap   GapInfo // without ToRV and To
 	Doubt Doubt
 }
 
-// GapInfo describes history that could not be read: changes after From and up to To came out only as net
-// differences.
+// GapInfo describes history that could not be read: of the changes after FromRV up to ToRV, only the net differences
+// were emitted.
 type GapInfo struct {
 	Reason   string // why: expired, undecodable, history_reset, …
 	FromRV   string
 	ToRV     string
-	From, To time.Time // when the reader last knew everything, and when it did again
+	From, To time.Time // when the reader was last up to date, and when it was again
 	Added    int
 	Modified int
 	Deleted  int
-	Dropped  int             // records, by the next consumer
-	Object   redact.Identity // of undecodable: the object that could not be read, as far as it can be named
+	Dropped  int             // records that the next consumer refused
+	Object   redact.Identity // for undecodable: what is known of the object that could not be read
 }
 
 // SnapshotInfo frames a set of Snapshot changes, so that a backend can prove it complete.
@@ -136,5 +140,5 @@ type SnapshotInfo struct {
 	Epoch           string // unique to the set
 	ResourceVersion string // of the snapshot; known at SnapshotEnd only
 	Objects         int    // Snapshot changes emitted in the set; known at SnapshotEnd only
-	Incomplete      bool   // objects are missing from the set, since they could not be decoded; known at SnapshotEnd only
+	Incomplete      bool   // objects that could not be decoded are missing from the set; known at SnapshotEnd only
 }

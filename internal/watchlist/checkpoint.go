@@ -9,7 +9,7 @@ import (
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/redact"
 )
 
-// restore takes up where an earlier reader of the scope was stopped.
+// restore resumes where an earlier reader of the scope stopped.
 func (r *Reader) restore(ctx context.Context) {
 	if r.Restore == nil {
 		return
@@ -24,12 +24,15 @@ func (r *Reader) restore(ctx context.Context) {
 		r.inventory = newInventory()
 		r.storage.later = progress.Later
 		if ctx.Err() == nil {
-			r.Logger.Warn("reading without what was known before", r.fields(err)...)
+			r.Logger.Warn("cannot restore the checkpoint, reading without what was known before", r.fields(err)...)
 		}
 		return
 	}
 	r.position = position{rv: parseVersion(progress.ResourceVersion), closed: progress.Closed, at: progress.At}
 	r.initial = snapshotSet{epoch: progress.Epoch, begun: progress.Epoch != "", objects: progress.Objects}
+	if progress.Denied != nil {
+		r.restoreDenial(progress.Denied)
+	}
 	if r.position.none() {
 		return
 	}
@@ -37,9 +40,6 @@ func (r *Reader) restore(ctx context.Context) {
 	r.verified = verification{parseVersion(progress.VerifiedRV), progress.VerifiedAt}
 	if progress.Lost != nil {
 		r.restoreLoss(progress.Lost)
-	}
-	if progress.Denied != nil {
-		r.restoreDenial(progress.Denied)
 	}
 	r.scheduleRelistSince(r.verified.at)
 	r.scheduleRotate()
@@ -51,13 +51,13 @@ func (r *Reader) restore(ctx context.Context) {
 	}
 }
 
-// lateStorage is a storage that could not be used when reading began.
+// lateStorage is a storage that was not usable when reading began.
 type lateStorage struct {
-	later    <-chan struct{} // closed when it can be; nil: it is not waited for
-	restored bool            // what it holds has been read
+	later    <-chan struct{} // closed once it is usable; nil: nothing to wait for
+	restored bool            // its content has been read
 }
 
-// isReady reports whether the storage that was waited for can be used.
+// isReady reports whether the storage has become usable.
 func (l lateStorage) isReady() bool {
 	select {
 	case <-l.later:
@@ -67,8 +67,8 @@ func (l lateStorage) isReady() bool {
 	}
 }
 
-// restoreLate takes up a storage that could not be used when reading began: what it holds besides what is known may be
-// gone, which a relist shows, and everything that is known has to be kept in it.
+// restoreLate begins to use a storage that was not usable when reading began. Objects that only the storage knows may
+// be gone, which a relist shows. The whole inventory has to be written to it.
 func (r *Reader) restoreLate(ctx context.Context) error {
 	if !r.storage.restored {
 		progress, err := r.Restore(ctx, r.Scope, func(id redact.Identity) {
@@ -100,17 +100,17 @@ func (r *Reader) restoreLate(ctx context.Context) error {
 	return nil
 }
 
-// verifyDelay is how long after a restart a relist compares what is not certain: first all streams go on.
+// verifyDelay is how long after a restart a relist checks what is uncertain. All streams resume first.
 const verifyDelay = 5 * time.Second
 
-// verifySoon makes the next relist due, and again soon until one is complete, even where relists are not configured.
+// verifySoon makes a relist due soon, and repeats it until one completes, even if relists are not configured.
 func (r *Reader) verifySoon() {
 	r.unverified = true
 	r.schedule.relist = time.Now().Add(spread(verifyDelay))
 }
 
-// advanced lets whoever keeps checkpoints know that everything up to a version has been emitted. It is emitted like a
-// record, so that it takes effect after all that was emitted before it was accepted.
+// advanced notes in the checkpoint that everything up to a version has been emitted. It goes through the queue like a
+// record, so that it takes effect only after everything emitted before it was accepted.
 func (r *Reader) advanced(ctx context.Context, rv version, timeout time.Duration) error {
 	if r.Restore == nil {
 		return nil
@@ -118,7 +118,7 @@ func (r *Reader) advanced(ctx context.Context, rv version, timeout time.Duration
 	return r.emit(ctx, Change{Type: Advanced, Object: atVersion(rv)}, timeout)
 }
 
-// verifiedAt lets whoever keeps checkpoints know that everything was compared with a snapshot at a version.
+// verifiedAt notes in the checkpoint that everything was compared with a snapshot at a version.
 func (r *Reader) verifiedAt(ctx context.Context, rv version) error {
 	if r.Restore == nil {
 		return nil
@@ -126,7 +126,7 @@ func (r *Reader) verifiedAt(ctx context.Context, rv version) error {
 	return r.emit(ctx, Change{Type: Verified, Verifies: true, Object: atVersion(rv)}, snapshotEmitTimeout)
 }
 
-// atVersion is the object of a change that is about nothing but a version.
+// atVersion returns the object of a change that carries only a version.
 func atVersion(rv version) redact.Object {
 	return redact.Object{Identity: redact.Identity{ResourceVersion: rv.String()}}
 }

@@ -11,31 +11,31 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// Some servers send the end marker without the objects, and then everything looks deleted. So before a streamed snapshot
-// makes more than half of what is known disappear, or ends a first set empty, a LIST has to agree; where there is no
-// right to list, a second stream on another connection.
+// Some servers send the end marker without the objects, so that everything looks deleted. Before a streamed snapshot
+// makes more than half of the known objects disappear, or ends a first set empty, a LIST therefore has to agree, or a
+// second stream on another connection if there is no right to list.
 // https://github.com/openshift/openshift-apiserver/issues/672
 
 const (
-	// confirmAnswerTimeout bounds the wait for the LIST to be answered, once the server has the request, and
-	// confirmTimeout all of it.
+	// confirmAnswerTimeout bounds the wait for an answer once the server has the LIST request; confirmTimeout bounds
+	// the whole LIST.
 	confirmAnswerTimeout = 10 * time.Second
 	confirmTimeout       = time.Minute
-	// maxDoubts is how many streams in a row may be doubted that each lack other objects.
+	// maxDoubts is how many streams in a row may be doubted if each of them lacks different objects.
 	maxDoubts = 5
 )
 
-// doubted is what streamed snapshots lacked that could not be confirmed.
+// doubted holds the objects that streamed snapshots lacked and whose absence could not be confirmed.
 type doubted struct {
 	absent  map[Key]struct{}
 	empty   bool
 	streams int
 }
 
-// lacksTooMuch reports whether the absence of so many of the known objects has to be confirmed.
+// lacksTooMuch reports whether so many of the known objects are absent that it has to be confirmed.
 func lacksTooMuch(absent, known int) bool { return 2*absent > known }
 
-// isDoubtful reports whether what the snapshot lacks has to be confirmed. What two streams lack is gone.
+// isDoubtful reports whether the absences of the snapshot have to be confirmed. Objects that two streams lack are gone.
 func (r *Reader) isDoubtful(pass *snapshotPass, absent []Key) bool {
 	switch {
 	case pass.listed, r.doubted.streams >= maxDoubts:
@@ -52,7 +52,7 @@ func (r *Reader) isDoubtful(pass *snapshotPass, absent []Key) bool {
 	return lacksTooMuch(unconfirmed, pass.known)
 }
 
-// doubt remembers what a streamed snapshot lacks, for the one that follows on another connection.
+// doubt remembers which objects a streamed snapshot lacks, to compare with the next one on another connection.
 func (r *Reader) doubt(absent []Key) {
 	if r.doubted.absent == nil {
 		r.doubted.absent = make(map[Key]struct{}, len(absent))
@@ -65,8 +65,8 @@ func (r *Reader) doubt(absent []Key) {
 	r.server.freshNext = true
 }
 
-// confirm asks by LIST whether what a streamed snapshot at that version lacks is gone. It returns the version that the
-// snapshot is complete at: the same, or that of the LIST if the objects came from there.
+// confirm checks by a LIST whether the objects that a streamed snapshot at rv lacks are gone. It returns the version at
+// which the snapshot is complete: rv, or that of the LIST if the objects came from the LIST.
 func (r *Reader) confirm(ctx context.Context, pass *snapshotPass, absent []Key, rv version) (version, error) {
 	if r.Knowledge.listsForbidden() {
 		r.doubt(absent)
@@ -88,7 +88,7 @@ func (r *Reader) confirm(ctx context.Context, pass *snapshotPass, absent []Key, 
 		pass.listed, pass.unidentified = true, listed.unidentified
 		return listRV, nil
 	case err != nil:
-		r.log(zapcore.InfoLevel, "cannot confirm by LIST that objects are gone which a snapshot lacks, asking for another snapshot", "",
+		r.log(zapcore.InfoLevel, "cannot confirm by LIST that the objects missing from a snapshot are gone, asking for another snapshot", "",
 			append(r.fields(err), zap.Int("objects", len(absent)))...)
 		if isForbidden(err) {
 			r.Knowledge.noList()
@@ -96,31 +96,31 @@ func (r *Reader) confirm(ctx context.Context, pass *snapshotPass, absent []Key, 
 		r.doubt(absent)
 		return version{}, fmt.Errorf("%w: %w", errUnconfirmed, err)
 	case len(absent) > 0:
-		r.log(zapcore.InfoLevel, "a LIST confirms that objects are gone which a snapshot lacks", "", append(r.fields(nil), zap.Int("objects", len(absent)))...)
+		r.log(zapcore.InfoLevel, "a LIST confirms that objects are gone that were missing from a snapshot", "", append(r.fields(nil), zap.Int("objects", len(absent)))...)
 	default:
 		r.log(zapcore.DebugLevel, "a LIST confirms that there are no objects", "", r.fields(nil)...)
 	}
 	return rv, nil
 }
 
-// streamsLackObjects remembers that the resource has to be listed.
+// streamsLackObjects notes that the resource has to be listed, because streams lack objects.
 func (r *Reader) streamsLackObjects(check *listCheck) {
 	r.Knowledge.noWatchList()
 	r.server.listNext = true
-	r.log(zapcore.WarnLevel, "server streamed an initial state that lacks objects which a LIST holds, listing resource instead", "",
+	r.log(zapcore.WarnLevel, "server streamed an initial state that lacks objects of a LIST, listing resource instead", "",
 		append(r.fields(nil), zap.Stringer("resource_version", check.marker))...)
 }
 
-// listCheck compares a LIST with the snapshot under way, which has come to its end.
+// listCheck compares a LIST with the current snapshot, which has reached its end.
 type listCheck struct {
 	*Reader
 	marker   version // of the snapshot
-	streamed bool    // objects came with it
+	streamed bool    // it contained objects
 
-	// pass makes the LIST take the place of the snapshot from the first missing object on. nil: it ends there.
+	// pass is the snapshot that the LIST replaces from the first missing object on. nil: the check ends there.
 	pass       *snapshotPass
-	missing    int  // objects that the snapshot lacks and should not
-	passedOver bool // an object was not looked at because it is newer than the snapshot
+	missing    int  // objects that the snapshot should have held
+	passedOver bool // an object was skipped because it is newer than the snapshot
 }
 
 // run reads the LIST and returns its version.
@@ -187,7 +187,7 @@ func (c *listCheck) frame(ctx context.Context, line []byte) (rv version, ended b
 	return version{}, false, c.snapshotObject(ctx, c.pass, f)
 }
 
-// isAccountedFor reports whether the snapshot need not have held the object, or did.
+// isAccountedFor reports whether the snapshot held the object, or did not have to.
 func (c *listCheck) isAccountedFor(key Key, at version) bool {
 	if !c.owns(key) {
 		return c.streamed

@@ -8,17 +8,19 @@ import (
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/redact"
 )
 
-// relation is that of a version that was read to the one of the same object that was emitted last.
+// relation says how a version just read relates to the last emitted version of the same object.
 type relation uint8
 
 const (
-	emitted relation = iota // it is the same, or earlier
+	emitted relation = iota // the same version, or an earlier one
 	newer
-	unclear // nothing can be concluded from the versions: the contents have to be compared
+	unclear // the versions prove nothing: the contents have to be compared
 )
 
-// relate compares versions. Some servers give none at all (https://kubernetes.io/docs/tasks/debug/debug-cluster/resource-metrics-pipeline/),
-// and some that join several clusters spell them differently in LIST and watch (https://karmada.io/docs/userguide/globalview/proxy-global-resource).
+// relate compares versions. Some servers send none at all
+// (https://kubernetes.io/docs/tasks/debug/debug-cluster/resource-metrics-pipeline/), and some that aggregate several
+// clusters spell them differently in LIST and watch
+// (https://karmada.io/docs/userguide/globalview/proxy-global-resource).
 func (r *Reader) relate(rv, known version) relation {
 	order, ordered := compareVersions(rv, known)
 	switch {
@@ -30,14 +32,14 @@ func (r *Reader) relate(rv, known version) relation {
 		}
 		return emitted
 	case r.server.historyReset && !rv.none():
-		return newer // whatever it was, it was another server's, or another history's
+		return newer // the known version came from another server, or another history
 	case rv.none() || !known.none() && rv.spelling() != known.spelling():
 		return unclear
 	}
 	return newer
 }
 
-// spelling is what versions of one origin have in common: everything but their digits.
+// spelling is what all versions of one origin have in common: everything but the digits.
 func (v version) spelling() string {
 	if v.text == "" {
 		return ""
@@ -50,7 +52,7 @@ func (v version) spelling() string {
 	}, v.text)
 }
 
-// rememberObject notes that an object has been emitted as it is.
+// rememberObject notes that this version and content of an object were emitted.
 func (r *Reader) rememberObject(key Key, obj *redact.Object, rv version) {
 	r.remember(key, obj.Identity, rv)
 	if rv.comparable() {
@@ -62,8 +64,8 @@ func (r *Reader) rememberObject(key Key, obj *redact.Object, rv version) {
 	}
 }
 
-// isUnchanged reports whether an object of the inventory, emitted last at known, was read just like that again, or older.
-// Without the object, which may be nil, that is known only where the versions tell.
+// isUnchanged reports whether the object that was read is the one emitted last, at version known, or an older one. If
+// obj is nil, only the versions can decide.
 func (r *Reader) isUnchanged(key Key, obj *redact.Object, rv, known version) bool {
 	switch r.relate(rv, known) {
 	case emitted:
@@ -81,7 +83,7 @@ func (r *Reader) isUnchanged(key Key, obj *redact.Object, rv, known version) boo
 
 var contentSeed = maphash.MakeSeed()
 
-// contentHash is a hash of everything that says how an object is, and not in which version or from where.
+// contentHash returns a hash of an object's content, without its version and origin.
 func contentHash(object string) (sum uint64, ok bool) {
 	decoder := json.NewDecoder(strings.NewReader(object))
 	decoder.UseNumber() // exact
@@ -89,7 +91,7 @@ func contentHash(object string) (sum uint64, ok bool) {
 	if err := decoder.Decode(&content); err != nil {
 		return 0, false
 	}
-	delete(content, "kind") // items of a LIST come without
+	delete(content, "kind") // items of a LIST have none
 	delete(content, "apiVersion")
 	if metadata, ok := content["metadata"].(map[string]any); ok {
 		delete(metadata, "resourceVersion")

@@ -12,15 +12,15 @@ import (
 )
 
 const (
-	// crowdWindow is for how long after a log entry the same of other readers is only counted.
+	// crowdWindow is how long after a log entry the same entry of other readers is only counted.
 	crowdWindow = 10 * time.Second
-	// crowdExamples is how many of them the entry that follows names.
+	// crowdExamples is how many of these readers the summary names.
 	crowdExamples = 5
 )
 
-// Crowd lets readers with the same to say speak once: an API server that goes away is one event, and not one for each
-// of 700 streams. The first of them is logged at once; the others of the next ten seconds become one entry with their
-// number. It is safe for concurrent use.
+// Crowd merges log entries that many readers would write at the same time: an API server that goes away is one event,
+// not one for each of 700 streams. The first entry is logged at once; those of the next ten seconds become one entry
+// with their number. It is safe for concurrent use.
 type Crowd struct {
 	logger *zap.Logger
 
@@ -29,7 +29,7 @@ type Crowd struct {
 	wake   chan struct{}
 }
 
-// crowdGroup counts who has the same to say.
+// crowdGroup counts the readers with the same entry.
 type crowdGroup struct {
 	level    zapcore.Level
 	message  string
@@ -43,7 +43,7 @@ func NewCrowd(logger *zap.Logger) *Crowd {
 	return &Crowd{logger: logger, groups: make(map[string]*crowdGroup), wake: make(chan struct{}, 1)}
 }
 
-// log logs an entry of one reader, or counts it. Entries are the same if they have message and cause in common.
+// log logs an entry of one reader, or counts it. Entries are the same if message and cause are.
 func (c *Crowd) log(level zapcore.Level, message, cause string, of scope.Scope, fields ...zap.Field) {
 	c.mu.Lock()
 	key := message + "\x00" + cause
@@ -65,7 +65,7 @@ func (c *Crowd) log(level zapcore.Level, message, cause string, of scope.Scope, 
 	}
 }
 
-// Run logs what was counted, until ctx ends.
+// Run logs the counted entries until ctx ends.
 func (c *Crowd) Run(ctx context.Context) {
 	for {
 		wait := c.flush(time.Now())
@@ -85,7 +85,7 @@ func (c *Crowd) Run(ctx context.Context) {
 	}
 }
 
-// flush ends the groups whose window is over at that time, and returns how long until the next is; 0: there is none.
+// flush ends the groups whose window is over and returns the time until the next one is over, or 0 if there is none.
 func (c *Crowd) flush(at time.Time) (wait time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

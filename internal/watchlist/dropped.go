@@ -75,11 +75,11 @@ type denial struct {
 }
 
 func (d *denial) add(c droppedChange) {
-	d.records++
-	if d.since.IsZero() {
-		d.since = c.at
+	if d.records == 0 {
+		d.since, d.from = c.at, c.from
 	}
-	if d.from.none() || c.from.before(d.from) {
+	d.records++
+	if c.from.none() || c.from.before(d.from) {
 		d.from = c.from
 	}
 	if d.to.before(c.to) || d.to.none() {

@@ -13,24 +13,24 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Ends of a stream that no server reported.
+// Reasons for the end of a stream that do not come from the server.
 var (
 	errQueueFull     = errors.New("queue is full")
-	errSilent        = errors.New("nothing came for too long, not even a bookmark")
+	errSilent        = errors.New("nothing arrived for too long, not even a bookmark")
 	errNoEndMarker   = errors.New("server sent no end of the initial events")
 	errIncomplete    = errors.New("server ended the watch before the end of the initial events")
-	errStale         = errors.New("snapshot is older than what was read already")
+	errStale         = errors.New("snapshot is older than what was already read")
 	errUndecodable   = errors.New("cannot decode a watch event")
 	errRelistDue     = errors.New("a fresh snapshot has to be compared")
 	errPollDue       = errors.New("next snapshot of a resource that cannot be watched is due")
 	errNoVersion     = errors.New("snapshot came without a resourceVersion")
-	errUnconfirmed   = errors.New("it could not be confirmed that objects are gone which a snapshot lacked")
+	errUnconfirmed   = errors.New("cannot confirm that the objects missing from a snapshot are gone")
 	errLackedObjects = errors.New("snapshot lacked objects that exist")
-	errSlowAnswer    = errors.New("server has the request and has not begun to answer")
-	errPageSilent    = errors.New("nothing more came of the page")
+	errSlowAnswer    = errors.New("server has the request but has not begun to answer")
+	errPageSilent    = errors.New("nothing more of the page arrived")
 )
 
-// statusCode returns the HTTP status that err stands for, be it the response's or an ERROR event's, or 0.
+// statusCode returns the HTTP status in err, of a response or of an ERROR event, or 0.
 func statusCode(err error) int32 {
 	var status apierrors.APIStatus
 	if errors.As(err, &status) {
@@ -39,33 +39,33 @@ func statusCode(err error) int32 {
 	return 0
 }
 
-// isExpired: the server has no history back to the version asked for. kube-apiserver says so inside an
-// HTTP 200, others with the response's own status.
+// isExpired reports whether the server no longer has the history since the requested version. kube-apiserver sends that
+// inside an HTTP 200, others as the status of the response.
 // https://kubernetes.io/docs/reference/using-api/api-concepts/#410-gone-responses
 func isExpired(err error) bool {
 	return apierrors.IsResourceExpired(err) || apierrors.IsGone(err) || statusCode(err) == http.StatusGone
 }
 
-// isUnanswered: the request was sent, and nothing came.
+// isUnanswered reports whether the request was sent and nothing came back.
 func isUnanswered(err error) bool {
 	var timeout net.Error
 	return errors.As(err, &timeout) && timeout.Timeout() && !errors.Is(err, context.DeadlineExceeded)
 }
 
-// namesInitialEvents: the server refuses to stream the initial state.
+// namesInitialEvents reports whether the server refuses to stream the initial state.
 func namesInitialEvents(err error) bool {
 	text := err.Error()
 	return strings.Contains(text, "sendInitialEvents") || strings.Contains(text, "resourceVersionMatch") ||
 		strings.Contains(text, "allowWatchBookmarks")
 }
 
-// blamesSelector: the server refuses a selector, and would refuse it in a LIST too.
+// blamesSelector reports whether the server refuses a selector, which it would refuse in a LIST too.
 func blamesSelector(err error) bool {
 	text := strings.ToLower(err.Error())
 	return strings.Contains(text, "selector") || strings.Contains(text, "field label") || strings.Contains(text, "label not supported")
 }
 
-// isVersionTooLarge: the server has not come as far as the version asked for. It lags behind, or its history
+// isVersionTooLarge reports whether the server has not reached the requested version: it lags behind, or its history
 // was set back.
 func isVersionTooLarge(err error) bool {
 	if !apierrors.IsTimeout(err) {
@@ -80,10 +80,10 @@ func isForbidden(err error) bool    { return statusCode(err) == http.StatusForbi
 func isUnauthorized(err error) bool { return statusCode(err) == http.StatusUnauthorized }
 func isNotFound(err error) bool     { return statusCode(err) == http.StatusNotFound }
 
-// isWatchUnsupported: the resource can be listed but not watched.
+// isWatchUnsupported reports whether the resource can be listed but not watched.
 func isWatchUnsupported(err error) bool { return statusCode(err) == http.StatusMethodNotAllowed }
 
-// isRefused: the server will never answer this request, whenever it is asked.
+// isRefused reports whether the server will never answer this request, however often it is repeated.
 func isRefused(err error) bool {
 	code := statusCode(err)
 	return code == http.StatusBadRequest || code == http.StatusNotAcceptable
@@ -91,8 +91,8 @@ func isRefused(err error) bool {
 
 func isBadRequest(err error) bool { return statusCode(err) == http.StatusBadRequest }
 
-// isInvalid: the server does not know what was asked of it; of a request for initial events that they are
-// not supported.
+// isInvalid reports whether the server does not understand the request. For a request with initial events that means
+// that it does not support them.
 func isInvalid(err error) bool { return statusCode(err) == http.StatusUnprocessableEntity }
 
 func isInternal(err error) bool { return statusCode(err) == http.StatusInternalServerError }
@@ -102,7 +102,7 @@ func isThrottled(err error) bool {
 	return code == http.StatusTooManyRequests || code == http.StatusServiceUnavailable
 }
 
-// retryAfter is how long the server asks to be left alone, which [servertext.CleanStatus] has capped.
+// retryAfter returns how long the server asks clients to wait, as capped by [servertext.CleanStatus].
 func retryAfter(err error) time.Duration {
 	seconds, ok := apierrors.SuggestsClientDelay(err)
 	if !ok {
@@ -111,11 +111,11 @@ func retryAfter(err error) time.Duration {
 	return time.Duration(seconds) * time.Second
 }
 
-// isCleanEnd: the server ended the response in good order. Its time was up, it closed a slow watcher, or it
-// is going down; these cannot be told apart.
+// isCleanEnd reports whether the server ended the response normally: its time was up, it closed a slow watcher, or it
+// is shutting down. These cases look the same.
 func isCleanEnd(err error) bool { return errors.Is(err, io.EOF) }
 
-// reason names why a stream ended, for a metric. One that never began has not ended in good order.
+// reason names why a stream ended, for a metric. A stream that never began did not end normally.
 func (e ending) reason() string {
 	if !e.opened && isCleanEnd(e.err) {
 		return "connection"

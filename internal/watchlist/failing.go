@@ -2,10 +2,10 @@ package watchlist
 
 import "errors"
 
-// maxFruitless is how many streams in a row may end without progress before the reader is failing.
+// maxFruitless is how many streams in a row may end without progress before the reader counts as failing.
 const maxFruitless = 5
 
-// progressed notes that something was read that will not have to be read again.
+// progressed notes that something was read that need not be read again.
 func (r *Reader) progressed() {
 	r.faults.fruitless = 0
 	if r.state.Condition == Failing {
@@ -13,16 +13,16 @@ func (r *Reader) progressed() {
 	}
 }
 
-// nowReading notes that the server has begun to answer, or goes on. After many streams without progress that is not
-// enough.
+// nowReading notes that the server has begun to answer, or keeps answering. After many streams without progress that is
+// not enough to leave the failing state.
 func (r *Reader) nowReading() {
 	if r.state.Condition != Failing {
 		r.setState(Reading, nil)
 	}
 }
 
-// countFruitless counts the streams that end without progress. Whatever the cause, a resource of which nothing arrives
-// any more must not look well. A stream that stays open and says nothing is well, and what was ended from this side
+// countFruitless counts the streams that end without progress. Whatever the cause, a resource that delivers nothing
+// must not look healthy. A stream that stays open without a message is healthy, and a stream that we ended ourselves
 // proves nothing.
 func (r *Reader) countFruitless(end ending) {
 	err := end.err

@@ -7,25 +7,25 @@ import (
 	"time"
 )
 
-// follower reads the live stream, and beside it at times the one that is to take its place.
+// follower reads the live stream and, at times, a second one that will replace it.
 type follower struct {
 	*Reader
 	live      *stream
 	successor *successor // nil most of the time
 
 	began     time.Time   // when the server began to answer; zero: not yet
-	quietFrom time.Time   // when the server had the request, or the live stream said something last; zero: not yet
-	silence   *time.Timer // fires when it has said nothing for too long
+	quietFrom time.Time   // when the server had the request, or the live stream last delivered something; zero: not yet
+	silence   *time.Timer // fires when it has been silent for too long
 	relist    *time.Timer
 	rotate    *time.Timer
 	redeliver *time.Timer
-	quiet     *time.Timer   // fires when a quiet stream without bookmarks is to be compared
-	quietDue  bool          // the slot is wanted for that
-	hopeless  error         // why the live stream is no good, as a relist has shown
-	slot      chan struct{} // where to take a slot for a relist, while one is wanted
+	quiet     *time.Timer   // fires when a quiet stream without bookmarks is due for a comparison
+	quietDue  bool          // the slot is requested for that comparison
+	hopeless  error         // why the live stream has to be replaced, as a relist has shown
+	slot      chan struct{} // source of a slot for a relist; nil while none is requested
 }
 
-// follow reads live events from s until it ends, closes it, and says how it ended.
+// follow reads live events from s until it ends, closes it, and returns how it ended.
 func (r *Reader) follow(ctx context.Context, s *stream) ending {
 	f := &follower{
 		Reader:    r,
@@ -46,7 +46,7 @@ func (r *Reader) follow(ctx context.Context, s *stream) ending {
 		f.redeliver.Stop()
 		f.quiet.Stop()
 	}()
-	if s.opened { // a snapshot that goes on
+	if s.opened { // continues a snapshot
 		f.began = time.Now()
 		f.listen()
 	}
@@ -59,8 +59,8 @@ func (r *Reader) follow(ctx context.Context, s *stream) ending {
 	if !f.began.IsZero() {
 		end.lived = time.Since(f.began)
 	}
-	r.noteAlive(end)
-	if f.live.opened || !isUnanswered(err) { // a server that cannot be reached is not silent
+	f.noteAlive(end)
+	if f.live.opened || !isUnanswered(err) { // an unreachable server is not a silent one
 		f.sumQuiet()
 	}
 	return end
@@ -136,7 +136,7 @@ func (f *follower) loop(ctx context.Context) error {
 	}
 }
 
-// takeLive takes what came on the live stream. If that is its end, a stream that is to take its place does so at once.
+// takeLive handles a chunk of the live stream. If the stream has ended, its successor takes over at once.
 func (f *follower) takeLive(c chunk) error {
 	if err := f.live.take(c); err != nil {
 		if errors.Is(err, ErrFrameTooLarge) {
@@ -158,19 +158,19 @@ func (f *follower) takeLive(c chunk) error {
 	return nil
 }
 
-// abandonRelist notes that a relist, if one is under way, ends with the live stream.
+// abandonRelist notes that the live stream's end also ends a running relist.
 func (f *follower) abandonRelist() {
 	if f.successor != nil && f.successor.relist != nil {
 		f.Observer.RelistEnded("failed")
 		if f.successor.relist.quiet {
-			f.schedule.quiet = time.Now() // on the stream that follows
+			f.schedule.quiet = time.Now() // on the next stream
 			return
 		}
 		f.scheduleRelist(failedRelistRetry)
 	}
 }
 
-// readLive handles what has come on the live stream.
+// readLive handles the frames received on the live stream.
 func (f *follower) readLive(ctx context.Context) error {
 	before := f.live.frames
 	for line, ok := f.live.next(); ok; line, ok = f.live.next() {
@@ -180,7 +180,7 @@ func (f *follower) readLive(ctx context.Context) error {
 	}
 	if f.live.frames > before {
 		if f.lost != nil {
-			return errRelistDue // what an earlier process has begun to make up for is still to be compared
+			return errRelistDue // an earlier process began a recovery that still has to be completed
 		}
 		f.Knowledge.watchDelivered()
 		f.server.missedByMute = false
@@ -193,15 +193,15 @@ func (f *follower) readLive(ctx context.Context) error {
 	return nil
 }
 
-// listen starts the clock of the silence: the live stream has just begun, or said something. While a request waits for
-// its turn, or for its answer, no clock runs.
+// listen restarts the silence timer: the live stream has just begun, or delivered something. The timer does not run
+// while a request waits for its turn or its answer.
 func (f *follower) listen() {
 	f.quietFrom = time.Now()
 	f.silence.Reset(f.silenceLimit(f.live))
 	f.armQuiet()
 }
 
-// sumQuiet adds to how long streams have said nothing.
+// sumQuiet adds up how long streams have been silent.
 func (f *follower) sumQuiet() {
 	if !f.quietFrom.IsZero() {
 		f.server.quiet += time.Since(f.quietFrom)
@@ -209,14 +209,14 @@ func (f *follower) sumQuiet() {
 	f.quietFrom = time.Time{}
 }
 
-// deletedLive remembers deletions while a relist is under way, whose snapshot may still hold the object.
+// deletedLive remembers deletions during a relist, because its snapshot may still hold the object.
 func (f *follower) deletedLive(key Key, rv version) {
 	if f.successor != nil && f.successor.relist != nil {
 		f.successor.relist.deleted[key] = rv
 	}
 }
 
-// silenceLimit is how long a stream may say nothing before it counts as dead.
+// silenceLimit returns how long a stream may be silent before it counts as dead.
 func (r *Reader) silenceLimit(s *stream) time.Duration {
 	switch {
 	case s.frames == 0 && r.Knowledge.doubtsWatches(), r.server.missedByMute:
@@ -240,11 +240,11 @@ func (r *Reader) scheduleRelist(in time.Duration) {
 	}
 }
 
-// overdueRelistSpread bounds how long a relist that is overdue after a restart may wait.
+// overdueRelistSpread bounds the random delay of a relist that is overdue after a restart.
 const overdueRelistSpread = time.Minute
 
-// scheduleRelistSince schedules the relist that follows a comparison at that time, which may have been one of an earlier
-// process: else restarts that are more frequent than relists would leave none.
+// scheduleRelistSince schedules the next relist after a comparison at that time, which may have been done by an earlier
+// process. Otherwise restarts that are more frequent than relists would prevent them all.
 func (r *Reader) scheduleRelistSince(compared time.Time) {
 	left := r.RelistInterval
 	if !compared.IsZero() {
@@ -266,7 +266,7 @@ func (r *Reader) scheduleRotate() {
 	}
 }
 
-// dueTimer fires at the time, or never if it is zero.
+// dueTimer returns a timer that fires at the given time, or never if it is zero.
 func dueTimer(at time.Time) *time.Timer {
 	if at.IsZero() {
 		t := time.NewTimer(time.Hour)
@@ -289,7 +289,7 @@ func (f *follower) rescheduleRotate() {
 	}
 }
 
-// isOwnEnd reports whether the stream was ended from this side.
+// isOwnEnd reports whether we ended the stream ourselves.
 func isOwnEnd(err error) bool {
 	return errors.Is(err, context.Canceled)
 }

@@ -5,14 +5,14 @@ import (
 	"net/http"
 )
 
-// ForeignAnswerError is an answer that did not come from the Kubernetes API: a page of a proxy, of a login server or
-// of an ingress controller, with whatever status. It proves nothing about the resource, its history or our rights,
-// so it is no *apierrors.StatusError. An [Opener] returns it, and so do the bodies that it opens.
+// ForeignAnswerError is an answer that did not come from the Kubernetes API but from a proxy, a login server or an
+// ingress controller, whatever its status. It proves nothing about the resource, its history or our rights, and so it
+// is not an *apierrors.StatusError. An [Opener] returns it, and so do the bodies that it opens.
 type ForeignAnswerError struct {
 	Host        string
 	StatusCode  int    // of the response
 	ContentType string // media type without parameters, "" if there is none
-	Is          string // what came instead of an answer of Kubernetes, to follow "answered 404 Not Found with"
+	Is          string // what came instead of a Kubernetes answer; continues "answered 404 Not Found with"
 	Hint        string // what may be wrong; may be empty
 }
 

@@ -15,8 +15,8 @@ import (
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/servertext"
 )
 
-// frame is one watch event as it came: its type, and the bytes of its object. It is valid until the next
-// frame is taken from the stream.
+// frame is one raw watch event: its type and the bytes of its object. It is valid until the next frame is taken from
+// the stream.
 type frame struct {
 	event  watch.EventType
 	object []byte
@@ -29,8 +29,8 @@ const (
 	eventTypeMax = 16
 )
 
-// parseFrame takes a line of a watch response apart without looking into the object. kube-apiserver always
-// writes type before object and no white space; for any other order the standard decoder is asked.
+// parseFrame splits a line of a watch response without parsing the object. kube-apiserver always writes type before
+// object and no white space; any other form goes through the standard decoder.
 func parseFrame(line []byte) (frame, error) {
 	line = bytes.TrimRight(line, "\r\n \t")
 	if rest, ok := bytes.CutPrefix(line, []byte(framePrefix)); ok {
@@ -45,7 +45,7 @@ func parseFrame(line []byte) (frame, error) {
 	return parseUnusualFrame(line)
 }
 
-// eventType avoids an allocation for the types that exist.
+// eventType avoids an allocation for the known types.
 func eventType(b []byte) watch.EventType {
 	for _, known := range [...]watch.EventType{watch.Added, watch.Modified, watch.Deleted, watch.Bookmark, watch.Error} {
 		if string(b) == string(known) {
@@ -69,7 +69,7 @@ func parseUnusualFrame(line []byte) (frame, error) {
 	return frame{event: raw.Type, object: raw.Object}, nil
 }
 
-// bookmark is what a BOOKMARK frame tells.
+// bookmark is the content of a BOOKMARK frame.
 type bookmark struct {
 	rv              version
 	endsInitialList bool
@@ -86,12 +86,12 @@ func parseBookmark(object []byte) (bookmark, error) {
 	}, nil
 }
 
-// statusError turns the object of an ERROR frame into the error that it stands for.
+// statusError converts the object of an ERROR frame into an error.
 func statusError(object []byte) error {
 	var status metav1.Status
 	err := json.Unmarshal(object, &status)
 	if err == nil && status.Kind == "" {
-		status.Message = "" // who knows what it is of
+		status.Message = "" // it may quote anything
 	}
 	if err != nil || status.Kind != "" && status.Kind != "Status" || status.Code == 0 && status.Reason == "" && status.Message == "" {
 		return fmt.Errorf("server ended the watch: %w", errErrorWithoutStatus)
@@ -110,9 +110,9 @@ func errUnknownType(event watch.EventType) error {
 
 var errErrorWithoutStatus = errors.New("error event without a status")
 
-// decode reads the object of a frame. One that cannot be decoded is nothing on the first try, because the
-// server will send it again and it may have been cut on the way. When lastTry, what is known of it is
-// its identity: the record goes out without a body, so that the fault of one object does not hide the others.
+// decode reads the object of a frame. On the first try, an object that cannot be decoded is an error, because it may
+// have been damaged on the way and the server will send it again. On the last try, only its identity is read and the
+// record has no body, so that one bad object does not hide the others.
 func (r *Reader) decode(object []byte, lastTry bool) (redact.Object, error) {
 	obj, n, err := r.Plan.Decode(object)
 	if err == nil && n != len(object) {

@@ -7,37 +7,37 @@ import (
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/redact"
 )
 
-// lostHistory is a stretch of history that has to be made up for by comparing a snapshot with the
-// inventory. It stays until a snapshot is complete, over as many tries as that takes.
+// lostHistory is a stretch of history that has to be recovered by comparing a snapshot with the inventory. It stays set
+// until a snapshot completes, however many tries that takes.
 type lostHistory struct {
 	reason string
 	doubt  Doubt
 	from   version
 	since  time.Time
 	noted  bool // a Suspected change was emitted
-	ask    bool // the server may have the history after all: a watch will tell
+	ask    bool // the server may still have the history: a watch will show
 
-	object redact.Identity // that is to blame, if it is one and can be named
-	// widened: the objects that are not known may be new only to the scope.
+	object redact.Identity // the object that caused it, if one did and its identity is known
+	// widened is set if unknown objects may be new only to the scope.
 	widened bool
 
 	added, modified, deleted int
 }
 
-// Doubt is how sure it is that history was lost, and so when a gap is emitted.
+// Doubt is how certain it is that history was lost. It decides when a gap is emitted.
 type Doubt uint8
 
 const (
-	// checked: nothing speaks for a loss, but it has to be looked at. Only differences make a gap.
+	// checked: nothing suggests a loss, but it has to be checked. Only differences make a gap.
 	checked Doubt = iota
-	// suspected: the stream ended in a way that may have lost something. Unless the server has not come further
-	// since, an object may have come and gone, which no snapshot shows.
+	// suspected: the stream ended in a way that may have lost something. Unless the server has not advanced since, an
+	// object may have come and gone, which no snapshot shows.
 	suspected
 	// certain: the server no longer has the history, or sent what could not be read.
 	certain
 )
 
-// loseHistory makes the next thing that is read a snapshot. What was lost before stays lost.
+// loseHistory makes the next read a snapshot. An earlier loss stays recorded.
 func (r *Reader) loseHistory(reason string, how Doubt) {
 	if r.position.none() {
 		return // nothing has been read, so nothing can be lost
@@ -45,7 +45,7 @@ func (r *Reader) loseHistory(reason string, how Doubt) {
 	if r.lost == nil {
 		r.lost = &lostHistory{reason: reason, from: r.position.rv, since: r.lastKnown}
 	}
-	if r.lost.ask && reason == reasonExpired { // it has not, and what an earlier process emitted came without a gap
+	if r.lost.ask && reason == reasonExpired { // it does not, and an earlier process emitted differences without a gap
 		r.lost.noted = false
 		r.lost.added, r.lost.modified, r.lost.deleted = 0, 0, 0
 	}
@@ -56,8 +56,8 @@ func (r *Reader) loseHistory(reason string, how Doubt) {
 	r.noteLoss()
 }
 
-// resetHistory notes that the server's versions are those of another history: from now on only equality means
-// something, and everything has to be compared.
+// resetHistory notes that the server's versions belong to another history: from now on versions can only be compared
+// for equality, and everything has to be compared.
 func (r *Reader) resetHistory(cause error) {
 	r.server.behindSince = time.Time{}
 	r.server.historyReset = true
@@ -69,7 +69,7 @@ func (r *Reader) resetHistory(cause error) {
 	r.Logger.Warn("server's history was set back, comparing everything with a fresh snapshot", r.fields(cause)...)
 }
 
-// ScopeChange is the suspicion of a reader that starts with what was known of other scopes up to a version.
+// ScopeChange returns the suspicion of a reader that starts with the inventory of other scopes, known up to a version.
 func ScopeChange(rv string, at time.Time) Suspicion {
 	return Suspicion{Doubt: suspected, Gap: GapInfo{Reason: reasonScopeChanged, FromRV: rv, From: at}}
 }
@@ -96,8 +96,8 @@ func (r *Reader) noteLoss() {
 	}
 }
 
-// note lets whoever keeps checkpoints know of the suspicion before anything that it leads to is emitted. A restart then
-// goes on with it.
+// note writes the suspicion to the checkpoint before anything that results from it is emitted, so that it survives a
+// restart.
 func (l *lostHistory) note(ctx context.Context, r *Reader) error {
 	if l == nil || l.noted || r.Restore == nil {
 		return nil
@@ -107,7 +107,7 @@ func (l *lostHistory) note(ctx context.Context, r *Reader) error {
 	return err
 }
 
-// restoreLoss goes on with a suspicion of an earlier process.
+// restoreLoss continues with a suspicion of an earlier process.
 func (r *Reader) restoreLoss(s *Suspicion) {
 	r.lost = &lostHistory{
 		reason: s.Gap.Reason, doubt: s.Doubt, from: parseVersion(s.Gap.FromRV), since: s.Gap.From, noted: true,
@@ -131,7 +131,7 @@ func (l *lostHistory) count(t Type) {
 
 func (l *lostHistory) differences() int { return l.added + l.modified + l.deleted }
 
-// isGap reports whether something could not be seen, as a snapshot at that version shows.
+// isGap reports whether a snapshot at that version shows, or leaves possible, that changes were missed.
 func (l *lostHistory) isGap(until version) bool {
 	switch {
 	case l.differences() > 0:
@@ -141,10 +141,10 @@ func (l *lostHistory) isGap(until version) bool {
 	case l.reason == reasonHistoryReset, l.reason == reasonUndecodable:
 		return true
 	}
-	return until != l.from // else the server has not come further, and nothing can have been missed
+	return until != l.from // else the server has not advanced, and nothing can have been missed
 }
 
-// gap is the one record that says what could not be seen.
+// gap returns the one record that describes the lost history.
 func (l *lostHistory) gap(r *Reader, until version) Change {
 	return Change{Type: Gap, Origin: Recovered, Verifies: true, Gap: &GapInfo{
 		Reason: l.reason,

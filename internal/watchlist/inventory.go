@@ -93,20 +93,20 @@ func (k Key) uuid() string {
 	return string(out[:])
 }
 
-// inventory knows of every object that has been emitted and not deleted: which version went out last, and
-// what it is called, so that a deletion that was missed can be told by name. It never holds the object.
+// inventory knows the last emitted version and the name of every object that has been emitted and not deleted, so that
+// a missed deletion can be reported by name. It never holds the object.
 type inventory struct {
 	entries map[Key]entry
 	names   nameArena
 	pass    uint16
 
-	// What does not fit an entry: UIDs that are not UUIDs and versions that are not uint64.
+	// Values that do not fit an entry: UIDs that are not UUIDs, and versions that are not uint64.
 	oddUIDs     map[Key]string
 	oddVersions map[Key]string
 
-	contents map[Key]uint64 // hashes of the objects whose versions mean nothing, as they were emitted last
+	contents map[Key]uint64 // hashes of the last emitted content, for objects whose versions mean nothing
 
-	// The logical clusters of objects that name one, each name once.
+	// The logical clusters of the objects that name one. Each name is stored once.
 	clusters     map[Key]string
 	clusterNames map[string]string
 }
@@ -137,8 +137,8 @@ func (inv *inventory) forgetContent(key Key) {
 
 func (inv *inventory) len() int { return len(inv.entries) }
 
-// get returns the version that was emitted last: none of an object of which an earlier process may have told, and in
-// what version it did nobody knows.
+// get returns the last emitted version. It is none if an earlier process may have emitted the object in a version that
+// is unknown.
 func (inv *inventory) get(key Key) (version, bool) {
 	e, ok := inv.entries[key]
 	if !ok {
@@ -154,8 +154,8 @@ func (inv *inventory) versionOf(key Key, e entry) version {
 	return version{number: e.rv}
 }
 
-// put remembers that rv of the object was emitted. An object that is new counts as seen in the snapshot
-// under way, one that is known keeps its mark.
+// put remembers that rv of the object was emitted. A new object counts as seen in the current snapshot; a known one
+// keeps its mark.
 func (inv *inventory) put(key Key, id redact.Identity, rv version) {
 	e, known := inv.entries[key]
 	if !known {
@@ -210,21 +210,21 @@ func (inv *inventory) compactNames() {
 	inv.names = fresh
 }
 
-// beginPass starts a snapshot: from now on no known object has been seen in it.
+// beginPass starts a snapshot: no known object has been seen in it yet.
 func (inv *inventory) beginPass() { inv.pass++ }
 
-// mark reports whether the snapshot under way holds the object; unmark takes that back.
+// markSeen notes that the current snapshot holds the object; unmarkSeen undoes that.
 func (inv *inventory) markSeen(key Key)   { inv.setPass(key, inv.pass) }
 func (inv *inventory) unmarkSeen(key Key) { inv.setPass(key, inv.pass-1) }
 
-// wasEmitted reports whether a version of the object was emitted, or one that is known only by its content.
+// wasEmitted reports whether the last emitted version of the object, or its content, is known.
 func (inv *inventory) wasEmitted(key Key) bool {
 	_, ok := inv.contents[key]
 	rv, known := inv.get(key)
 	return ok || known && !rv.none()
 }
 
-// wasSeen reports whether the snapshot under way held the object.
+// wasSeen reports whether the current snapshot held the object.
 func (inv *inventory) wasSeen(key Key) bool {
 	e, ok := inv.entries[key]
 	return ok && e.pass == inv.pass
@@ -237,7 +237,7 @@ func (inv *inventory) setPass(key Key, pass uint16) {
 	}
 }
 
-// unseen returns the objects that the snapshot under way lacks, in order of namespace and name.
+// unseen returns the objects that the current snapshot lacks, in order of namespace and name.
 func (inv *inventory) unseen() []Key {
 	var keys []Key
 	for key, e := range inv.entries {
@@ -270,7 +270,7 @@ func (inv *inventory) sortByName(keys []Key) {
 	})
 }
 
-// identity is all that is known of an object: its UID, names and the version emitted last.
+// identity returns all that is known of an object: its UID, its names and the last emitted version.
 func (inv *inventory) identity(key Key) redact.Identity {
 	e, ok := inv.entries[key]
 	if !ok {
@@ -286,7 +286,7 @@ func (inv *inventory) identity(key Key) redact.Identity {
 	return id
 }
 
-// nameArena keeps the names of many objects without a pointer for each: bytes in large chunks, namespaces
+// nameArena stores the names of many objects without a pointer for each: as bytes in large chunks, with each namespace
 // stored once.
 type nameArena struct {
 	chunks     [][]byte
@@ -296,12 +296,12 @@ type nameArena struct {
 	namespaceIndex map[string]uint64
 }
 
-// nameRef is where a name stands: chunk number and offset in it. With chunks of 64 KiB that reaches 4 GiB.
+// nameRef is the place of a name: a chunk number and an offset. With chunks of 64 KiB that covers 4 GiB.
 type nameRef uint32
 
 const (
 	nameChunkBytes = 1 << 16
-	// compactDeadBytes is how much may be wasted before a rebuild is worth its time.
+	// compactDeadBytes is how many bytes may be wasted before a rebuild pays off.
 	compactDeadBytes = 1 << 20
 )
 
@@ -312,7 +312,7 @@ func (a *nameArena) add(namespace, name string) nameRef {
 			a.namespaceIndex = make(map[string]uint64)
 		}
 		index = uint64(len(a.namespaces))
-		namespace = strings.Clone(namespace) // must not keep the object alive that it was cut from
+		namespace = strings.Clone(namespace) // the object that it is a slice of must not stay in memory
 		a.namespaces = append(a.namespaces, namespace)
 		a.namespaceIndex[namespace] = index
 	}
@@ -345,7 +345,7 @@ func (a *nameArena) lookup(ref nameRef) (namespace string, name []byte, size int
 	return a.namespaces[index], data[n+m : size], size
 }
 
-// remove gives a name up, and reports whether the arena should be rebuilt.
+// remove releases a name and reports whether the arena should be rebuilt.
 func (a *nameArena) remove(ref nameRef) bool {
 	_, _, size := a.lookup(ref)
 	a.live -= size

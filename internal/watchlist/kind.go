@@ -8,8 +8,8 @@ import (
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/redact"
 )
 
-// setKind gives the object the kind that discovery has for the resource. The items of a LIST of a built-in resource come
-// without kind and apiVersion, and a proxy may send anything.
+// setKind sets the object's kind to the one that discovery has for the resource. In a LIST of a built-in resource the
+// items have neither kind nor apiVersion, and a proxy may send anything.
 func (r *Reader) setKind(obj *redact.Object) {
 	switch {
 	case r.API.Kind == "" || obj.Kind == r.API.Kind:
@@ -34,7 +34,7 @@ func withKind(object, kind string) string {
 	dec := json.NewDecoder(strings.NewReader(object))
 	var out strings.Builder
 	written := 0
-	_ = members(dec, func(key string) error { // of an object that was decoded there is no error
+	_ = members(dec, func(key string) error { // a decoded object cannot fail
 		if key != "kind" {
 			return errOther
 		}
@@ -53,8 +53,8 @@ func withKind(object, kind string) string {
 	return out.String()
 }
 
-// clusterAnnotation names the logical cluster of an object, where one stream shows those of several kcp workspaces: their
-// names alone do not tell them apart. https://docs.kcp.io/kcp/main/concepts/apis/apis-in-kcp/
+// clusterAnnotation names the logical cluster of an object if one stream covers several kcp workspaces, in which the
+// same names may occur. https://docs.kcp.io/kcp/main/concepts/apis/apis-in-kcp/
 const clusterAnnotation = "kcp.io/cluster"
 
 // setCluster notes the logical cluster of the object, if it names one.

@@ -11,12 +11,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// listPageItems is what client-go's pager uses too: small enough for any server, large enough to be few requests.
+// listPageItems is the page size of client-go's pager: small enough for any server, large enough for few requests.
 const listPageItems = 500
 
-// snapshotLister opens snapshots from servers without WatchList. It lists page by page and writes each item
-// as the watch event that WatchList would have sent, the list's resourceVersion as the end marker, and then
-// ends. What reads a snapshot need not know which of the two it reads.
+// snapshotLister opens snapshots from servers without WatchList. It lists page by page and writes each item as the
+// watch event that WatchList would have sent, then the list's resourceVersion as the end marker. The reader of a
+// snapshot need not know which of the two it gets.
 type snapshotLister struct {
 	pages Opener
 }
@@ -44,7 +44,7 @@ type listedSnapshot struct {
 	pages Opener
 	req   Request
 
-	page    page // the one under way
+	page    page // the page being read
 	done    bool
 	decoder *json.Decoder
 	inItems bool
@@ -52,8 +52,8 @@ type listedSnapshot struct {
 	item    json.RawMessage
 	out     bytes.Buffer // frames not yet read
 
-	// resourceVersion is the first page's: where the pages are not of one snapshot, what changed while they were read
-	// comes after it.
+	// resourceVersion is that of the first page: if the pages come from different snapshots, the changes between them
+	// are later than it.
 	resourceVersion string
 }
 
@@ -75,7 +75,7 @@ func (s *listedSnapshot) Read(p []byte) (int, error) {
 	return s.out.Read(p)
 }
 
-// repeatPage asks for a page that was cut again. Of the first one there is no token: to repeat it is to begin anew.
+// repeatPage requests a page again that was cut. The first page has no token, so repeating it starts the LIST over.
 func (s *listedSnapshot) repeatPage(cause error) error {
 	_ = s.page.close()
 	for s.req.Continue != "" && s.page.retry(s.ctx, cause) {
@@ -90,7 +90,7 @@ func (s *listedSnapshot) openPage() error {
 	if err := s.page.open(s.ctx, s.pages, s.req); err != nil {
 		return err
 	}
-	s.req.OnSent = nil // of the whole list
+	s.req.OnSent = nil // only the first request of the list counts
 	s.decoder, s.inItems, s.meta = json.NewDecoder(&s.page), false, metav1.ListMeta{}
 	err := s.expect(json.Delim('{'))
 	if err != nil {
@@ -99,7 +99,7 @@ func (s *listedSnapshot) openPage() error {
 	return err
 }
 
-// step reads on until there is a frame to give or the page ends.
+// step reads until a frame is complete or the page ends.
 func (s *listedSnapshot) step() error {
 	if s.inItems {
 		if s.decoder.More() {
@@ -143,7 +143,7 @@ func (s *listedSnapshot) readItem() error {
 		return nil
 	}
 	s.out.WriteString(`{"type":"ADDED","object":`)
-	// A frame is a line, and a list may be printed over many.
+	// A frame is one line, but the list may be indented.
 	if err := json.Compact(&s.out, s.item); err != nil {
 		return decodeError(err)
 	}
@@ -189,7 +189,7 @@ func (s *listedSnapshot) expect(want json.Delim) error {
 
 var errNotAList = errors.New("not a Kubernetes list")
 
-// decodeError drops what the decoder says of the input, which is not redacted.
+// decodeError drops the decoder's own message, which may quote input that is not redacted.
 func decodeError(err error) error {
 	var syntax *json.SyntaxError
 	var mismatch *json.UnmarshalTypeError

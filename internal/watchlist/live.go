@@ -7,8 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// liveFrame handles one frame of the live stream. The position and the inventory move after the change has
-// been handed over, so that whatever goes wrong here is read again and nothing is lost.
+// liveFrame handles one frame of the live stream. Position and inventory move only after the change was accepted by the
+// queue, so that after any failure here it is read again and nothing is lost.
 func (r *Reader) liveFrame(ctx context.Context, s *stream, line []byte, onDeletion func(Key, version)) error {
 	f, err := parseFrame(line)
 	if err != nil {
@@ -31,7 +31,8 @@ func (r *Reader) liveFrame(ctx context.Context, s *stream, line []byte, onDeleti
 	return r.badFrame(errUnknownType(f.event))
 }
 
-// liveBookmark moves the position. A bookmark older than the position, as from a replica that lags behind, moves nothing.
+// liveBookmark moves the position. A bookmark older than the position, as sent by a replica that lags behind, is
+// ignored.
 func (r *Reader) liveBookmark(ctx context.Context, s *stream, f frame) error {
 	mark, err := parseBookmark(f.object)
 	if err != nil || mark.rv.none() {
@@ -99,8 +100,8 @@ func (r *Reader) passForeign(rv version, key Key) {
 	r.progressed()
 }
 
-// isRepeated reports whether the event of an object that exists was emitted already: from a stream before this one, from
-// the one beside it, or from a snapshot that was ahead of the position.
+// isRepeated reports whether the event of an existing object was already emitted: from an earlier stream, from the
+// parallel one, or from a snapshot that was ahead of the position.
 func (r *Reader) isRepeated(key Key, rv version) bool {
 	if rv.none() {
 		return false
@@ -112,10 +113,10 @@ func (r *Reader) isRepeated(key Key, rv version) bool {
 	return ok && (known == rv || rv.before(known))
 }
 
-// isRepeatedDeletion reports whether the deletion was emitted already. Of an object in the inventory it was not, even if
-// the version is not new: some servers send a deletion with the last version of the object, or with an earlier one
-// (https://github.com/kubernetes/kubernetes/issues/63356). The exception is a stream that has yet to come as far as the
-// inventory: there the object left the selection, and has entered it again since.
+// isRepeatedDeletion reports whether the deletion was already emitted. For an object in the inventory it was not, even
+// if the version is not new: some servers send a deletion with the last version of the object, or with an earlier one
+// (https://github.com/kubernetes/kubernetes/issues/63356). The exception is a stream that has not yet reached the
+// object's version in the inventory: there the object left the selection and has since re-entered it.
 func (r *Reader) isRepeatedDeletion(s *stream, key Key, rv version) bool {
 	if rv.none() {
 		return false
@@ -126,7 +127,7 @@ func (r *Reader) isRepeatedDeletion(s *stream, key Key, rv version) bool {
 	return r.isPast(key, rv)
 }
 
-// isPast reports whether the position has come past the event, or a snapshot ahead of it has.
+// isPast reports whether the position, or a snapshot ahead of it, has passed the event.
 func (r *Reader) isPast(key Key, rv version) bool {
 	if r.position.covers(rv, key) {
 		return true
@@ -135,7 +136,7 @@ func (r *Reader) isPast(key Key, rv version) bool {
 	return ok && !gone.before(rv)
 }
 
-// trimDeletedAhead drops what the position has come past.
+// trimDeletedAhead drops the deletions that the position has passed.
 func (r *Reader) trimDeletedAhead() {
 	for key, rv := range r.deletedAhead {
 		if rv.before(r.position.rv) {

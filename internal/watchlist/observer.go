@@ -1,12 +1,12 @@
 package watchlist
 
-// Observer is called with what a reader does, for metrics and status. It must not block.
+// Observer receives the events of a reader for metrics and status. It must not block.
 type Observer interface {
-	StreamOpened(kind string)  // snapshot, list, resume, relist, rotate
+	StreamOpened(kind string)  // snapshot, list, resume or rotate
 	StreamEnded(reason string) // see endReason
 	DuplicateDropped()
 	FrameUndecodable()
-	FrameOfAnotherKind() // than the resource's; it is read all the same
+	FrameOfAnotherKind() // an event had another kind than the resource's; it is read all the same
 	Recovered()          // a change marked recovered was emitted
 	GapRecorded(reason string)
 	RelistEnded(outcome string) // complete, failed
@@ -15,7 +15,7 @@ type Observer interface {
 	StateChanged(State)
 }
 
-// NopObserver sees nothing.
+// NopObserver ignores everything.
 type NopObserver struct{}
 
 func (NopObserver) StreamOpened(string)  {}

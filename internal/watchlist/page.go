@@ -13,23 +13,23 @@ import (
 	"github.com/cenkalti/backoff/v5"
 )
 
-// maxPageTries is how often a page of a LIST is asked for before the whole LIST is given up.
+// maxPageTries is how often a page of a LIST is requested before the whole LIST is abandoned.
 const maxPageTries = 5
 
-// page is one page of a LIST being read. What came of it before it was cut is not given twice.
+// page is one page of a LIST being read. Items received before it was cut are not returned twice.
 type page struct {
 	body   io.ReadCloser
 	cancel context.CancelCauseFunc
-	quiet  *time.Timer // ends the page when nothing comes; runs only while we wait for the server
+	quiet  *time.Timer // ends the page when nothing arrives; runs only while we wait for the server
 
 	tries int
-	given map[uint64]struct{} // hashes of the items that were given already
+	given map[uint64]struct{} // hashes of the items already returned
 	pause *backoff.ExponentialBackOff
 }
 
 var itemSeed = maphash.MakeSeed()
 
-// open asks for the page once more.
+// open requests the page, perhaps again.
 func (p *page) open(ctx context.Context, pages Opener, req Request) error {
 	ctx, p.cancel = context.WithCancelCause(ctx)
 	p.quiet = time.AfterFunc(endMarkerTimeout, func() { p.cancel(errPageSilent) })
@@ -61,7 +61,7 @@ func (p *page) close() error {
 	return err
 }
 
-// isNew reports whether the item was not given before the page was cut.
+// isNew reports whether the item was not yet returned before the page was cut.
 func (p *page) isNew(item []byte) bool {
 	if p.given == nil {
 		p.given = make(map[uint64]struct{}, listPageItems)
@@ -74,7 +74,7 @@ func (p *page) isNew(item []byte) bool {
 	return true
 }
 
-// retry waits before the page is asked for again, and reports whether that makes sense after err.
+// retry reports whether the page can be requested again after err, and waits before that.
 func (p *page) retry(ctx context.Context, err error) bool {
 	code := statusCode(err)
 	lasting := code != 0 && code != http.StatusTooManyRequests && code < http.StatusInternalServerError

@@ -7,13 +7,13 @@ import (
 )
 
 const (
-	// maxPendingBytes bounds the objects that are kept because the live stream has yet to deliver them. If there are
-	// more none is kept: a recovery then emits each as it comes.
+	// maxPendingBytes bounds the objects kept until the live stream has delivered them. If they exceed it none is kept,
+	// and a recovery emits each object as it arrives.
 	maxPendingBytes = 8 << 20
-	// pendingOverhead is about what an object costs beyond its body.
+	// pendingOverhead is the approximate cost of an object beyond its body.
 	pendingOverhead = 512
-	// maxMissedObjects is up to how many objects that were missed a relist brings. With more the live stream is not
-	// worth waiting for.
+	// maxMissedObjects is how many missed objects a relist itself emits at most. With more, waiting for the live stream
+	// is not worthwhile.
 	maxMissedObjects = 1000
 )
 
@@ -21,15 +21,15 @@ const (
 type pendingObjects struct {
 	objects map[Key]pendingObject
 	bytes   int
-	missed  int // found missing without a body
+	missed  int // missed objects of which only the metadata is known
 }
 
 type pendingObject struct {
 	version version
-	object  *redact.Object // nil: no more is known than that there is one
+	object  *redact.Object // nil: only its existence is known
 }
 
-// content is the object, or one without content where it is not known.
+// content returns the object, or an empty one if its content is not known.
 func (p pendingObject) content() *redact.Object {
 	if p.object == nil {
 		return &redact.Object{}
@@ -37,7 +37,7 @@ func (p pendingObject) content() *redact.Object {
 	return p.object
 }
 
-// add keeps the object, which may be nil, as long as the bound allows.
+// add keeps the object, which may be nil, if the bound allows.
 func (p *pendingObjects) add(key Key, rv version, obj *redact.Object) {
 	if obj != nil && p.bytes <= maxPendingBytes {
 		p.bytes += len(obj.JSON) + pendingOverhead

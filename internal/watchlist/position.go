@@ -141,11 +141,20 @@ func (p *position) close(rv version) {
 	p.rv, p.closed, p.at = rv, true, p.at[:0]
 }
 
+// allBefore returns a version up to and including which everything was read before an event at rv. Events may share the
+// version of the position until it is closed.
+func (p *position) allBefore(rv version) version {
+	if p.rv == rv && !p.closed && rv.number > 1 {
+		return version{number: rv.number - 1}
+	}
+	return p.rv
+}
+
 // resumeVersion is where a watch has to start so that nothing after the position is missed. Without
 // bookmarks the position's own version may have been cut in the middle, and then it is read again.
 func (p *position) resumeVersion(repeatLast bool) string {
-	if repeatLast && !p.closed && p.rv.number > 1 {
-		return version{number: p.rv.number - 1}.String()
+	if repeatLast {
+		return p.allBefore(p.rv).String()
 	}
 	return p.rv.String()
 }

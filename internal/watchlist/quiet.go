@@ -5,19 +5,19 @@ import (
 	"time"
 )
 
-// Where no bookmarks come, as of Events, a quiet stream shows neither that it is alive nor how far the server has come: a
-// muted one looks the same, and the position grows so old that its history is compacted. So it is compared with the metadata
-// of the objects now and then, beside it, and if nothing differs the position moves to the version of the snapshot.
+// Without bookmarks, as for Events, a quiet stream shows neither that it is alive nor how far the server has advanced:
+// a muted stream looks the same, and the position grows so old that its history is compacted. A metadata snapshot is
+// therefore compared beside it now and then, and if nothing differs the position moves to the version of the snapshot.
 
 const (
-	// quietSettle is how long the stream has to deliver what is on the way before the position moves.
+	// quietSettle is how long the stream gets to deliver events in flight before the position moves.
 	quietSettle = 5 * time.Second
-	// aliveMemory is how soon after a quiet stream was cut the history has to be found expired for nothing to have been
-	// missed but in that moment.
+	// aliveMemory is how long after a quiet stream was cut an expired history proves no loss: nothing can have been
+	// missed except in that moment.
 	aliveMemory = 5 * time.Second
 )
 
-// armQuiet schedules the comparison of the live stream, should it say nothing until then.
+// armQuiet schedules the comparison of the live stream, in case it stays silent until then.
 func (f *follower) armQuiet() {
 	if f.QuietInterval <= 0 || !f.Knowledge.lacksBookmarks() {
 		return
@@ -28,7 +28,7 @@ func (f *follower) armQuiet() {
 	f.quiet.Reset(time.Until(f.schedule.quiet))
 }
 
-// catchUp is how long the live stream has to come as far as the snapshot.
+// catchUp returns how long the live stream may take to reach the snapshot's version.
 func (f *follower) catchUp(l *relist) time.Duration {
 	rewound, _ := l.older.prove(l.endVersion)
 	if l.quiet && !rewound && !l.unidentified && len(l.pending.objects) == 0 && len(f.absentFrom(l)) == 0 {
@@ -37,7 +37,7 @@ func (f *follower) catchUp(l *relist) time.Duration {
 	return catchUpTimeout
 }
 
-// keepQuiet goes on with the live stream from the version of a snapshot that shows nothing new.
+// keepQuiet keeps the live stream and moves the position to the version of a snapshot that shows nothing new.
 func (f *follower) keepQuiet(ctx context.Context) error {
 	at := f.successor.relist.endVersion
 	f.dropSuccessor()
@@ -53,15 +53,24 @@ func (f *follower) keepQuiet(ctx context.Context) error {
 	return f.readLive(ctx)
 }
 
-// noteAlive notes a quiet stream that was cut after a while: it was alive until then.
-func (r *Reader) noteAlive(end ending) {
-	if end.opened && end.frames == 0 && end.lived >= steadyLife && statusCode(end.err) == 0 && end.err != errSilent {
-		r.server.aliveUntil = time.Now()
+// noteAlive notes that a stream that was cut after a silence had been alive until then.
+func (f *follower) noteAlive(end ending) {
+	if end.opened && !f.quietFrom.IsZero() && time.Since(f.quietFrom) >= steadyLife && statusCode(end.err) == 0 && end.err != errSilent {
+		f.server.aliveUntil = time.Now()
 	}
 }
 
-// wasAlive reports whether a quiet stream without bookmarks has just been cut. It had delivered everything, so that expired
-// history means nothing unless there are differences.
+// historyExpired records that the server no longer has the history.
+func (r *Reader) historyExpired() {
+	how := certain
+	if r.wasAlive() {
+		how = checked
+	}
+	r.loseHistory(reasonExpired, how)
+}
+
+// wasAlive reports whether a quiet stream without bookmarks has just been cut. It had delivered everything, so that an
+// expired history means a loss only if there are differences.
 func (r *Reader) wasAlive() bool {
 	return r.Knowledge.lacksBookmarks() && !r.server.aliveUntil.IsZero() && time.Since(r.server.aliveUntil) <= aliveMemory
 }

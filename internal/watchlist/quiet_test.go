@@ -59,6 +59,27 @@ func TestQuietEventsBehindAnIdleTimeoutAndCompaction(t *testing.T) {
 	}
 }
 
+// A stream that delivered something, said nothing for a while and was then cut was alive until then, too.
+func TestEventsStreamThatIsCutAfterAQuietWhile(t *testing.T) {
+	for quiet, gaps := range map[time.Duration]int{20 * time.Second: 0, time.Second: 1} {
+		synctest.Test(t, func(t *testing.T) {
+			s := &fakeServer{answers: func(n int, req Request) fakeAnswer {
+				switch {
+				case n == 0:
+					return fakeAnswer{steps: append(lines(added("a", 5), markerLine(7)), after(5*time.Second, added("b", 20)), after(quiet, "")), end: errReset}
+				case !req.SendInitialEvents && parseVersion(req.ResourceVersion).before(version1(30)):
+					return fakeAnswer{steps: lines(errorLine(410, "Expired"))}
+				case req.SendInitialEvents:
+					return fakeAnswer{steps: append(lines(added("a", 5), added("b", 20), markerLine(40)), after(time.Hour, ""))}
+				}
+				return fakeAnswer{steps: []fakeStep{after(time.Hour, "")}}
+			}}
+			kept, _ := s.read(t, 10*time.Minute, readEvents)
+			assert.Len(t, kept.gaps(), gaps, "quiet for %s", quiet)
+		})
+	}
+}
+
 func version1(n int) version { return version{number: uint64(n)} }
 
 // What a quiet stream delivers after a comparison began is not lost to it.

@@ -10,9 +10,8 @@ import (
 	"go.uber.org/zap/zapcore"
 )
 
-// react decides what follows from the end of a stream: whether the history since the position is still to be
-// had or a snapshot has to make up for it, and how long to wait before. The cases are those that a real API
-// server, and what stands in front of one, can produce.
+// react decides what to do after the end of a stream: resume from the position or take a snapshot instead, and how long
+// to wait before that. The cases are those that a real API server, or a proxy in front of it, can produce.
 func (r *Reader) react(ctx context.Context, end ending) {
 	r.Observer.StreamEnded(end.reason())
 	if end.lived >= steadyLife {
@@ -28,19 +27,19 @@ func (r *Reader) react(ctx context.Context, end ending) {
 	}
 	switch {
 	case errors.Is(err, errPollDue) && !r.polls():
-		return // a watch is tried again
+		return // a watch is retried
 
 	case errors.Is(err, errPollDue), errors.Is(err, errRelistDue):
 		r.loseHistory("relist", checked)
 		return
 
 	case errors.Is(err, errRewound):
-		return // a second snapshot is compared by equality
+		return // a second snapshot will be compared by equality
 
 	case errors.Is(err, errQueueFull):
 		r.Observer.Paused()
 		r.setState(Paused, nil)
-		_ = r.Emitter.WaitForRoom(ctx) // its only error is that ctx has ended
+		_ = r.Emitter.WaitForRoom(ctx) // fails only if ctx has ended
 		return
 
 	case end.listed && isForbidden(err) && r.listForbidden(err):
@@ -55,7 +54,7 @@ func (r *Reader) react(ctx context.Context, end ending) {
 		return
 
 	case isForbidden(err), isUnauthorized(err):
-		// Rights that were lost say nothing of the objects: the inventory stays.
+		// Lost rights prove nothing about the objects: the inventory stays.
 		r.setState(Forbidden, err)
 		r.wait(ctx, r.slow.NextBackOff())
 		return
@@ -65,18 +64,14 @@ func (r *Reader) react(ctx context.Context, end ending) {
 		return
 
 	case isExpired(err) && !end.snapshot:
-		// An API server that restarts, or a CRD that is edited, forgets its history; nothing is wrong.
+		// An API server loses its history when it restarts or a CRD is edited; nothing is wrong.
 		r.Knowledge.historyGone(r.position.rv)
-		if r.wasAlive() {
-			r.loseHistory(reasonExpired, checked)
-		} else {
-			r.loseHistory(reasonExpired, certain)
-		}
+		r.historyExpired()
 		r.paceRecovery(ctx, end)
 		return
 
 	case isExpired(err) && !end.listed:
-		// kube-apiserver takes any version for a snapshot, but not every server does.
+		// kube-apiserver accepts any version for a snapshot, but not every server does.
 		r.Knowledge.takeAnyVersion()
 
 	case isVersionTooLarge(err), errors.Is(err, errStale):
@@ -105,9 +100,9 @@ func (r *Reader) react(ctx context.Context, end ending) {
 		return
 
 	case errors.Is(err, errSilent):
-		// The stream may hang, on this connection or at this API server. If a watch that was resumed
-		// never says anything, the position may also lie in the future of a server that was set back:
-		// it is then accepted and stays silent for ever.
+		// The stream may hang, on this connection or at this API server. If a resumed watch never delivers anything,
+		// the position may also lie in the future of a server that was set back: such a watch is accepted and stays
+		// silent forever.
 		r.server.freshNext = true
 		r.reactToSilence(end)
 		return
@@ -135,7 +130,7 @@ func (r *Reader) react(ctx context.Context, end ending) {
 	}
 	if !end.opened {
 		r.setState(Unreachable, err)
-		// Behind a load balancer another connection may lead to an API server that fares better.
+		// Behind a load balancer, another connection may reach a healthier API server.
 		r.server.freshNext = r.server.freshNext || statusCode(err) >= http.StatusInternalServerError
 	}
 	r.waitAsAsked(ctx, err)
@@ -146,20 +141,19 @@ func (r *Reader) reactToSilence(end ending) {
 	if end.frames == 0 {
 		doubt := suspected
 		if r.Knowledge.doubtsWatches() {
-			doubt = checked // it was only tried again
+			doubt = checked // only a retry was needed
 		}
 		r.loseHistory("silent", doubt)
 		r.Knowledge.silentWatch()
 	}
 }
 
-// maxQuiet bounds the time between comparisons where streams are cut before a bookmark is due.
+// maxQuiet bounds the time between comparisons if streams are cut before a bookmark is due.
 const maxQuiet = 8 * time.Minute
 
-// checkQuiet compares after several streams that were cut one after the other, as idle ones are by some load balancers, if
-// together they have been silent for too long. Each was alive until then, so that nothing speaks for a loss, but the
-// position may lie in the future of a server that was set back. With each comparison that found nothing the next is
-// further away.
+// checkQuiet compares after a series of streams that were cut, as some load balancers do with idle ones, and that were
+// silent for too long in total. Each was alive until then, so nothing suggests a loss, but the position may lie in the
+// future of a server that was set back. Each comparison that finds nothing doubles the time to the next.
 func (r *Reader) checkQuiet(end ending) {
 	limit := min(resumeSilenceLimit<<r.server.quietChecks, maxQuiet)
 	if end.snapshot || errors.Is(end.err, errSilent) || r.Knowledge.lacksBookmarks() || r.server.quiet < limit {
@@ -170,8 +164,8 @@ func (r *Reader) checkQuiet(end ending) {
 	r.loseHistory("silent", checked)
 }
 
-// reactToRefusedVersion: the server refuses a watch from the position. If a second try fares no better, the version
-// means nothing to it, as when another server has taken its place.
+// reactToRefusedVersion handles a server that refuses a watch from the position. If a second try fails too, the version
+// means nothing to the server, as after it was replaced by another.
 func (r *Reader) reactToRefusedVersion(ctx context.Context, err error) {
 	if r.faults.refusedVersions++; r.faults.refusedVersions >= maxRefusedVersions {
 		r.faults.refusedVersions = 0
@@ -187,9 +181,9 @@ const (
 	quickRecoveries = 2
 )
 
-// paceRecovery waits before a snapshot where recoveries follow one another and no live event or bookmark comes between
-// them: a server that forgets its history all the time, or whose watch never knows the version of its list, would else be
-// asked for everything again and again. What changes meanwhile comes with the next snapshot, that much later.
+// paceRecovery waits before a snapshot if recoveries follow one another without a live event or bookmark between them.
+// Otherwise a server that keeps losing its history, or whose watch never knows the version of its list, would be asked
+// for everything again and again. Changes in the meantime come, delayed, with the next snapshot.
 func (r *Reader) paceRecovery(ctx context.Context, end ending) {
 	r.server.recoveries++
 	pace, most := time.Duration(0), maxRecoveryPace
@@ -209,11 +203,12 @@ func (r *Reader) paceRecovery(ctx context.Context, end ending) {
 	}
 }
 
-// reactToCleanEnd: time was up, the server goes down, or it found this watcher too slow.
+// reactToCleanEnd handles a stream that the server ended normally: its time was up, the server is shutting down, or it
+// found this watcher too slow.
 func (r *Reader) reactToCleanEnd(ctx context.Context, end ending) {
 	usual := r.isUsualEnd(end)
 	if end.frames == 0 && end.lived < shortLife && !usual {
-		// Some platforms end a watch from an expired version at once and without a word.
+		// Some platforms end a watch from an expired version at once and without an error.
 		// https://github.com/kubernetes/kubernetes/issues/104171
 		if r.faults.shortEmptyStreams++; r.faults.shortEmptyStreams >= maxShortEmptyStreams {
 			r.faults.shortEmptyStreams = 0
@@ -224,7 +219,7 @@ func (r *Reader) reactToCleanEnd(ctx context.Context, end ending) {
 	}
 	if end.frames == 0 && end.lived >= shortLife && r.Knowledge.lacksBookmarks() &&
 		time.Since(r.schedule.lastSnapshot) >= unverifiedInterval && r.Now().Sub(r.verified.at) >= unverifiedInterval {
-		// Without bookmarks a watch that is set in the future cannot be told from a quiet one.
+		// Without bookmarks, a watch from a future version looks like a quiet one.
 		r.loseHistory(reasonUnverified, checked)
 	}
 	switch {
@@ -238,8 +233,8 @@ func (r *Reader) reactToCleanEnd(ctx context.Context, end ending) {
 	}
 }
 
-// isUsualEnd reports whether the server ends streams like this one in good order: after it has delivered something, or
-// after about as long as the one before. Some proxies allow a stream a few seconds only.
+// isUsualEnd reports whether the server normally ends streams like this one: after it delivered something, or after
+// about as long as the previous one. Some proxies allow a stream only a few seconds.
 func (r *Reader) isUsualEnd(end ending) bool {
 	usual := end.frames > 0 || r.server.streamLife > 0 && end.lived >= r.server.streamLife*8/10
 	if end.frames > 0 || end.lived >= shortLife {
@@ -248,13 +243,13 @@ func (r *Reader) isUsualEnd(end ending) bool {
 	return usual
 }
 
-// givesUpStreaming decides, after a streamed snapshot that did not come to its end, whether the next one is a LIST.
+// givesUpStreaming decides, after an incomplete streamed snapshot, whether the next one is a LIST.
 func (r *Reader) givesUpStreaming(end ending) bool {
 	err := end.err
 	switch {
 	case statusCode(err) == http.StatusBadRequest && !namesInitialEvents(err) && !blamesSelector(err) &&
 		r.snapshotVersion() != "" && r.Knowledge.takeAnyVersion():
-		return true // it may be the version that the server does not understand
+		return true // perhaps the server does not understand the version
 
 	case isInvalid(err), statusCode(err) == http.StatusBadRequest && !blamesSelector(err):
 		return r.listInstead(err, "server does not stream the initial state of resource, listing it instead")
@@ -281,17 +276,17 @@ func (r *Reader) givesUpStreaming(end ending) bool {
 			return false
 		}
 	case end.opened, isUnanswered(err), isRefused(err):
-		// A server that can do it may still fail at it for a while, and so may the way to it.
+		// A server that supports it, or the network, may still fail for a while.
 		if r.faults.incompleteSnapshots++; r.faults.incompleteSnapshots < maxIncompleteSnapshots {
 			return false
 		}
 	default:
-		return false // a LIST would fare no better
+		return false // a LIST would fail too
 	}
-	return r.listInstead(err, "initial state of resource fails to be streamed again and again, listing it instead")
+	return r.listInstead(err, "streaming the initial state of resource fails again and again, listing it instead")
 }
 
-// listInstead makes LISTs of the snapshots from now on, for as long as that is remembered, unless that is forbidden.
+// listInstead makes the following snapshots LISTs until that knowledge expires, unless listing is forbidden.
 func (r *Reader) listInstead(err error, message string) bool {
 	r.faults.incompleteSnapshots, r.faults.internalErrors, r.faults.markersNoVersion = 0, 0, 0
 	if r.Knowledge.listsForbidden() {
@@ -304,7 +299,7 @@ func (r *Reader) listInstead(err error, message string) bool {
 	return true
 }
 
-// noteFailedList makes the next snapshot a stream again when LISTs fail.
+// noteFailedList makes the next snapshot a stream again if LISTs fail.
 func (r *Reader) noteFailedList(err error) {
 	if errors.Is(err, errQueueFull) {
 		return
@@ -318,19 +313,19 @@ func (r *Reader) noteFailedList(err error) {
 }
 
 // listForbidden notes that there is no right to list, so that the resource can only be streamed, and reports whether
-// that is news.
+// that is new.
 func (r *Reader) listForbidden(err error) bool {
 	r.server.listNext = false
 	news := r.Knowledge.noList()
 	if news {
-		r.log(zapcore.WarnLevel, "no right to list resource, which its server seems not to stream: streaming it all the same; grant the verb list", "",
+		r.log(zapcore.WarnLevel, "no right to list resource, whose server seems not to stream it: streaming it all the same; grant the verb list", "",
 			r.fields(err)...)
 	}
 	return news
 }
 
-// behindFor notes that a server has not come as far as the position, and returns for how long that has been so. A
-// relist counts like a resume, as long as the live stream says nothing either.
+// behindFor notes that a server is behind the position and returns for how long it has been. A relist counts like a
+// resume as long as the live stream is silent too.
 func (r *Reader) behindFor() time.Duration {
 	now := time.Now()
 	if r.server.behindSince.IsZero() || now.Sub(r.server.behindSeen) > behindMemory {
@@ -340,20 +335,20 @@ func (r *Reader) behindFor() time.Duration {
 	return now.Sub(r.server.behindSince)
 }
 
-// awaitHistory: the server has not come as far as the position. Another one may be ahead, so it gets a
-// minute; then its history was set back, as when etcd is restored from a backup.
+// awaitHistory handles a server that is behind the position. Another replica may have caught up, so it gets a minute;
+// after that its history counts as set back, as when etcd is restored from a backup.
 func (r *Reader) awaitHistory(ctx context.Context, err error) {
 	r.loseHistory("silent", suspected)
 	if r.behindFor() >= lagTimeout {
 		r.resetHistory(err)
 		return
 	}
-	r.server.freshNext = true // perhaps it leads to an API server that is not behind
+	r.server.freshNext = true // may reach an API server that is not behind
 	r.waitAsAsked(ctx, err)
 }
 
-// awaitServed: 404 may be an API server that is starting, or a resource that is no longer served. Only in
-// that case are its objects gone.
+// awaitServed handles a 404, which may mean that the API server is starting or that it no longer serves the resource.
+// Only in the latter case are the objects gone.
 func (r *Reader) awaitServed(ctx context.Context, cause error) {
 	for ctx.Err() == nil {
 		served, err := r.Served(ctx)
@@ -372,7 +367,7 @@ func (r *Reader) awaitServed(ctx context.Context, cause error) {
 	}
 }
 
-// sweepRemoved tells that every object is gone, because the resource is.
+// sweepRemoved emits the deletion of every object, because the resource is gone.
 func (r *Reader) sweepRemoved(ctx context.Context) {
 	for _, key := range r.inventory.all() {
 		for r.emitInferredDeletion(ctx, key, r.position.rv, snapshotEmitTimeout) != nil {
@@ -390,11 +385,11 @@ func (r *Reader) sweepRemoved(ctx context.Context) {
 	clear(r.deletedAhead)
 }
 
-// waitAsAsked waits before the next try, for as long as the server asks to be left alone if that is longer.
+// waitAsAsked waits before the next try, at least as long as the server asks for.
 func (r *Reader) waitAsAsked(ctx context.Context, err error) {
 	r.wait(ctx, max(r.backoff.NextBackOff(), retryAfter(err)))
 }
 
 func (r *Reader) wait(ctx context.Context, d time.Duration) {
-	_ = sleep(ctx, d) // its only error is that ctx has ended, which the caller's loop looks at
+	_ = sleep(ctx, d) // fails only if ctx has ended, which the caller's loop checks
 }

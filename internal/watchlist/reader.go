@@ -1,5 +1,5 @@
-// Package watchlist reads Kubernetes resources. A [Reader] keeps one resource in view through every fault
-// of the server, the network and the consumer, and tells what changed, once and in order.
+// Package watchlist reads Kubernetes resources. A [Reader] follows one resource through every fault of the server, the
+// network and the consumer, and emits each change once and in order.
 package watchlist
 
 import (
@@ -16,9 +16,9 @@ import (
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/scope"
 )
 
-// Emitter takes the changes that a reader finds.
+// Emitter accepts the changes that a reader finds.
 type Emitter interface {
-	// Offer takes the change, or returns false when the queue is full. It never blocks.
+	// Offer accepts the change, or returns false if the queue is full. It never blocks.
 	Offer(Change) bool
 	// WaitForRoom waits until it makes sense to offer again, and returns ctx's error if that comes first.
 	WaitForRoom(ctx context.Context) error
@@ -33,27 +33,26 @@ type Options struct {
 	Opener    Opener
 	Emitter   Emitter
 
-	// Served reports whether the server serves the resource at all, for when it answers 404.
+	// Served reports whether the server serves the resource at all. It is called after a 404.
 	Served func(context.Context) (bool, error)
-	// SnapshotSlots bounds the snapshots under way at once, in all readers that share it: those of one server.
+	// SnapshotSlots bounds the concurrent snapshots of all readers that share it, which are those of one server.
 	SnapshotSlots *Slots
-	// Owns reports whether this process emits the object. What it does not own moves the position and nothing
-	// else. nil: it owns every object.
+	// Owns reports whether this process emits the object. Events of other objects only move the position. nil: this
+	// process emits every object.
 	Owns func(Key) bool
-	// Now is the wall clock, for the times in records. Timers follow the time package's monotonic clock.
+	// Now is the wall clock for the times in records. Timers use the time package's monotonic clock.
 	Now func() time.Time
 
 	RelistInterval time.Duration // mean time between relists; 0 is never
 	RotateInterval time.Duration // mean time between rotations; 0 is never
-	// QuietInterval is the mean time after which a stream is compared that says nothing where no bookmarks come; 0 is
-	// never.
+	// QuietInterval is the mean time after which a silent stream without bookmarks is compared; 0 is never.
 	QuietInterval time.Duration
 	EmitSnapshots bool // a relist emits every object, not only what differs
-	SkipInitial   bool // the initial state is not emitted, only what changes
+	SkipInitial   bool // only changes are emitted, not the initial state
 
-	// Restore gives back what was known when an earlier reader of the scope was stopped: add is called for each
-	// object, and then the progress is returned. With an error it is as if nothing had been known. Where it is set,
-	// changes are emitted that are no records, from which whoever restores learns what to keep.
+	// Restore returns the checkpoint of an earlier reader of the scope: it calls add for each object and then returns
+	// the progress. After an error the reader starts as if there were no checkpoint. If Restore is set, the reader also
+	// emits changes that are not records (see [Change.IsRecord]), from which the checkpoint is updated.
 	Restore func(ctx context.Context, s scope.Scope, add func(redact.Identity)) (Progress, error)
 
 	Observer Observer
@@ -62,7 +61,7 @@ type Options struct {
 }
 
 const (
-	// watchTimeout is what is asked of the server, whose timer includes the initial events.
+	// watchTimeout is the timeout requested from the server, which includes the initial events.
 	// https://github.com/kubernetes/kubernetes/issues/134837
 	watchTimeout = time.Hour
 
@@ -70,28 +69,28 @@ const (
 	silenceLimit       = 150 * time.Second
 	resumeSilenceLimit = 120 * time.Second
 
-	// endMarkerTimeout bounds how long a snapshot may be silent once the server has begun to answer, and endlessTimeout
-	// how long events may come instead of its end that look like those of an ordinary watch. A snapshot that makes
-	// progress may take as long as it likes.
+	// endMarkerTimeout bounds how long a snapshot may be silent once the server has begun to answer. endlessTimeout
+	// bounds how long events that look like those of an ordinary watch may come instead of the end marker. A snapshot
+	// that makes progress may take as long as it needs.
 	endMarkerTimeout = 30 * time.Second
 	endlessTimeout   = 15 * time.Minute
-	// slowAnswer is after what time it is reported that the server does not begin to answer. The client gives up later.
+	// slowAnswer is the time after which a server that has not begun to answer is reported. The client gives up later.
 	slowAnswer = 30 * time.Second
 	// pollInterval is the time between snapshots of what cannot be watched.
 	pollInterval = 5 * time.Minute
 
-	// A server closes a watcher that keeps it waiting, but buffers for a moment's wait are there.
+	// A server closes a watcher that keeps it waiting, but its buffers allow a short wait.
 	liveEmitTimeout     = time.Second
 	snapshotEmitTimeout = 30 * time.Second
 
 	shortLife           = 2 * time.Second
 	steadyLife          = 10 * time.Second
 	lagTimeout          = time.Minute
-	behindMemory        = 10 * time.Minute // after which that a server was behind means nothing any more
+	behindMemory        = 10 * time.Minute // after which it no longer matters that a server was behind
 	parkInterval        = 5 * time.Minute
 	servedCheckInterval = 30 * time.Second
 
-	// unverifiedInterval is how far apart comparisons are at least where watches without bookmarks end without a word.
+	// unverifiedInterval is the minimum time between comparisons if watches without bookmarks end without an error.
 	unverifiedInterval = 5 * time.Minute
 
 	maxIncompleteSnapshots = 3
@@ -111,15 +110,15 @@ type Reader struct {
 
 	position  position
 	inventory *inventory
-	lastKnown time.Time    // when everything that the server held had been read
-	verified  verification // the newest snapshot that everything was compared with
+	lastKnown time.Time    // when the reader was last up to date with the server
+	verified  verification // the last complete comparison
 
-	// deletedAhead holds objects whose deletion was emitted from a snapshot, before the position came to it.
+	// deletedAhead holds objects whose deletion was emitted from a snapshot before the position reached it.
 	deletedAhead map[Key]version
 
-	doubted  doubted      // what the last snapshots lacked and nothing has confirmed
+	doubted  doubted      // objects that the last snapshots lacked, unconfirmed
 	initial  snapshotSet  // the set of Snapshot changes of the first snapshot
-	lost     *lostHistory // nil: nothing has to be made up for
+	lost     *lostHistory // nil: nothing has to be recovered
 	server   serverView
 	faults   faults
 	schedule schedule
@@ -127,67 +126,67 @@ type Reader struct {
 	pauses   pauses
 
 	storage lateStorage
-	// unverified: whether the server holds what the inventory does has not been seen since it was restored.
+	// unverified is set while the inventory has not been compared with the server since it was restored.
 	unverified bool
 
-	drops  drops  // not noted yet
-	denial denial // not reported yet
+	drops  drops  // not yet processed
+	denial denial // not yet reported
 
-	apis chan scope.API // holds how the server serves the resource now, if that has changed
+	apis chan scope.API // receives the API version or kind in which the server now serves the resource
 
 	backoff *backoff.ExponentialBackOff
-	slow    *backoff.ExponentialBackOff // for what a person has to correct
+	slow    *backoff.ExponentialBackOff // for errors that a person has to correct
 }
 
-// verification is a snapshot that everything was compared with.
+// verification is a complete comparison: the version and time of its snapshot.
 type verification struct {
 	version version
 	at      time.Time
 }
 
-// serverView is how the server looks to this reader; what holds for all readers of the resource is in Knowledge.
+// serverView is this reader's view of the server; what is true for all readers of the resource is in Knowledge.
 type serverView struct {
-	historyReset bool          // versions are lower than they were: only equality means something
-	behindSince  time.Time     // since when the server has not come as far as the position
-	behindSeen   time.Time     // when that was seen last
-	freshNext    bool          // the next stream should leave the connection
-	mute         int           // watches in a row that were open for long and delivered nothing
-	missedByMute bool          // and a comparison found what they should have delivered
+	historyReset bool          // versions are lower than before: they can only be compared for equality
+	behindSince  time.Time     // since when the server has been behind the position
+	behindSeen   time.Time     // when that was last seen
+	freshNext    bool          // the next stream should use a new connection
+	mute         int           // watches in a row that were open for a long time and delivered nothing
+	missedByMute bool          // a comparison found changes that they should have delivered
 	unanswered   int           // watches in a row that were not answered
-	streamLife   time.Duration // of the last stream that the server ended in good order
-	listNext     bool          // the next snapshot should be a LIST, whatever is known of the server
+	streamLife   time.Duration // of the last stream that the server ended normally
+	listNext     bool          // the next snapshot should be a LIST, whatever Knowledge says
 
-	quiet       time.Duration // how long streams have said nothing, one after the other
-	quietChecks int           // comparisons for that reason, which found nothing
+	quiet       time.Duration // total time for which consecutive streams have been silent
+	quietChecks int           // comparisons for that reason that found nothing
 
-	aliveUntil time.Time // when the last quiet stream was cut, which had been alive until then
+	aliveUntil time.Time // when the last quiet stream was cut, having been alive until then
 	recoveries int       // from expired history, since the last live event or bookmark
-	futile     int       // those of them in a row that found the server no further than the position
+	futile     int       // consecutive ones that found the server no further than the position
 }
 
-// faults counts what went wrong since it last went well.
+// faults counts failures since the last success of their kind.
 type faults struct {
-	incompleteSnapshots int // streamed, and ended before the end marker
+	incompleteSnapshots int // streamed ones that ended before the end marker
 	failedLists         int
 	markersNoVersion    int // end markers without a version
 	internalErrors      int // before the end marker
-	badSnapshots        int // held what cannot be decoded
+	badSnapshots        int // snapshots with objects that cannot be decoded
 	shortEmptyStreams   int
 	unexpectedErrors    int // in live streams
 	badFrames           int // at the position badFramesAt
 	badFramesAt         version
 	failedRelists       int
-	refusedVersions     int // watches from the position that were refused
+	refusedVersions     int // refused watches from the position
 	fruitless           int // streams that ended without progress
 }
 
-// schedule is when what happens at intervals happens next; zero is never.
+// schedule holds when periodic work is next due; zero is never.
 type schedule struct {
 	relist        time.Time
-	relistObjects bool // the last relist found objects missing, and the next one has to bring them
+	relistObjects bool // the last relist found missed objects, and the next one has to fetch them
 	redelivery    redelivery
 	rotate        time.Time
-	quiet         time.Time // comparison of a quiet stream without bookmarks
+	quiet         time.Time // the comparison of a quiet stream without bookmarks
 	lastSnapshot  time.Time
 }
 
@@ -213,8 +212,7 @@ func NewReader(o Options) *Reader {
 	}
 }
 
-// owns reports whether the object is this process's to emit. It stands in front of everything that enters the
-// inventory or the queue.
+// owns reports whether this process emits the object. It guards everything that enters the inventory or the queue.
 func (r *Reader) owns(key Key) bool { return r.Owns == nil || r.Owns(key) }
 
 // Run reads until ctx ends. No fault of the server ends it.
@@ -229,23 +227,23 @@ func (r *Reader) Run(ctx context.Context) {
 	}
 }
 
-// ending is how and why reading stopped.
+// ending describes how and why reading stopped.
 type ending struct {
 	err      error
 	snapshot bool // before the snapshot was complete
-	listed   bool // which was listed
+	listed   bool // that snapshot was a LIST
 	opened   bool // the server had begun to answer
 	frames   int
 	lived    time.Duration // since the server began to answer
 }
 
-// readOnce opens what the position calls for and reads it to its end: a snapshot where there is no position
-// or the history since then is lost, and after it, or else at once, the changes from the position on.
+// readOnce opens a stream and reads it to its end. If there is no position, or the history since it is lost, it first
+// takes a snapshot. Then it follows the changes from the position on.
 func (r *Reader) readOnce(ctx context.Context) ending {
 	r.noteDrops()
 	var s *stream
 	if !r.position.none() && r.lost == nil && r.Knowledge.isHistoryGone(r.position.rv) {
-		r.loseHistory(reasonExpired, certain) // to ask for it once more would be futile
+		r.historyExpired() // another request would be futile
 	}
 	if r.position.none() || r.lost != nil && !r.lost.ask {
 		began := time.Now()
@@ -278,23 +276,23 @@ func (r *Reader) readOnce(ctx context.Context) ending {
 	return r.follow(ctx, s)
 }
 
-// polls reports whether snapshots at intervals are all that can be had.
+// polls reports whether only snapshots at intervals are possible.
 func (r *Reader) polls() bool { return r.Knowledge.polls() || r.position.unversioned() }
 
-// SetAPI makes the reader go on with the resource as the server serves it now. The objects and their resourceVersions
-// are the same in every version of an API, so nothing is emitted twice and nothing is lost. It is safe for concurrent
-// use.
+// SetAPI makes the reader continue with the API version and kind in which the server now serves the resource. Objects
+// and their resourceVersions are the same in every API version, so nothing is emitted twice and nothing is lost. It is
+// safe for concurrent use.
 func (r *Reader) SetAPI(api scope.API) {
 	for {
 		select {
 		case r.apis <- api:
 			return
-		case <-r.apis: // what has not been looked at is out of date
+		case <-r.apis: // not read yet, and now out of date
 		}
 	}
 }
 
-// followAPI uses the API that was set last, in requests from now on.
+// followAPI makes the following requests use the API that was last set.
 func (r *Reader) followAPI() {
 	select {
 	case api := <-r.apis:
@@ -303,12 +301,12 @@ func (r *Reader) followAPI() {
 	}
 }
 
-// useAPI reports whether the API is another one than before.
+// useAPI sets the API and reports whether it differs from the previous one.
 func (r *Reader) useAPI(api scope.API) (changed bool) {
 	if api == r.API {
 		return false
 	}
-	r.Logger.Info("resource is served in another version, going on with it", append(r.fields(nil), zap.String("new_version", api.Version))...)
+	r.Logger.Info("resource is served in another version, continuing with it", append(r.fields(nil), zap.String("new_version", api.Version))...)
 	r.API = api
 	return true
 }
@@ -326,7 +324,7 @@ func (r *Reader) resumeRequest() Request {
 	return req
 }
 
-// waitForPoll lets time pass until the next snapshot of a resource that cannot be watched.
+// waitForPoll waits until the next snapshot of a resource that cannot be watched is due.
 func (r *Reader) waitForPoll(ctx context.Context) ending {
 	if err := sleep(ctx, spread(pollInterval)); err != nil {
 		return ending{err: err}
@@ -334,8 +332,8 @@ func (r *Reader) waitForPoll(ctx context.Context) ending {
 	return ending{err: errPollDue}
 }
 
-// emit hands a change over. When the queue is full it waits for at most timeout, since the stream should
-// not be kept waiting for longer, and gives up with errQueueFull.
+// emit puts a change into the queue. If the queue is full it waits for at most timeout, the longest that the stream
+// should be kept waiting, and then returns errQueueFull.
 func (r *Reader) emit(ctx context.Context, c Change, timeout time.Duration) error {
 	if r.offer(c) {
 		return nil
@@ -355,10 +353,11 @@ func (r *Reader) emit(ctx context.Context, c Change, timeout time.Duration) erro
 	}
 }
 
-// offer hands a change over unless the queue is full.
+// offer puts a change into the queue unless it is full.
 func (r *Reader) offer(c Change) bool {
 	c.Scope = &r.Scope
 	c.ReadAt = r.Now()
+	c.seen = r.position.allBefore(parseVersion(c.Object.ResourceVersion))
 	return r.Emitter.Offer(c)
 }
 

@@ -13,29 +13,29 @@ import (
 )
 
 const (
-	// catchUpTimeout is how long the live stream may take to come as far as the snapshot. On a quiet
-	// resource that is the next bookmark, which is due within a minute.
+	// catchUpTimeout is how long the live stream may take to reach the snapshot's version. On a quiet resource the next
+	// bookmark does that, within about a minute.
 	catchUpTimeout = 90 * time.Second
-	// relistObjectsPerSecond is how fast a relist is read at most. Nobody waits for it, and at full speed it would take
-	// the processors from the live stream. It is about as fast as a kube-apiserver sends.
+	// relistObjectsPerSecond limits the speed of a relist. It is not urgent, and at full speed it would starve the live
+	// stream of CPU. The limit is about the rate at which a kube-apiserver sends.
 	relistObjectsPerSecond = 25_000
-	// relistBurst is how many objects of a relist are read before the live stream has its turn.
+	// relistBurst is how many objects of a relist are read before it is the live stream's turn.
 	relistBurst = 250
 )
 
-// relist is a snapshot taken beside the live stream, to find what that stream has missed. Nothing is emitted
-// before the live stream has come past the snapshot: until then it may still deliver what seems missing, and
-// intermediate versions and short-lived objects besides, which no snapshot shows.
+// relist is a snapshot taken beside the live stream to find what that stream has missed. Nothing is emitted before the
+// live stream has passed the snapshot's version: until then it may still deliver what seems missing, along with
+// intermediate versions and short-lived objects that no snapshot shows.
 //
-// What a server sends to show that nothing was missed need be no more than the objects' versions. Only a relist
-// that emits every object, or that follows one which found objects missing or several that failed, asks for the objects.
+// The objects' versions are enough to prove that nothing was missed. Whole objects are requested only by a relist that
+// emits every object, or that follows a relist with missed objects or several failed ones.
 type relist struct {
 	stream       *stream
 	from         version // the position when it began
 	metadataOnly bool
-	quiet        bool // of a stream that says nothing, where no bookmarks come
+	quiet        bool // for a silent stream without bookmarks
 	slot         *slot
-	unidentified bool // some object could not be identified: nothing is proven absent
+	unidentified bool // some object could not be identified, so no absence is proven
 
 	older   olderObjects
 	pending pendingObjects
@@ -44,19 +44,19 @@ type relist struct {
 	complete   bool
 	emitsSet   bool // of SNAPSHOT records
 	endVersion version
-	set        snapshotSet // of relist.emit: snapshot
+	set        snapshotSet // for relist.emit: snapshot
 }
 
-// endsAtMarker reports whether what follows the snapshot is not a stream to go on with.
+// endsAtMarker reports whether the relist's stream is of no use after the snapshot.
 func (l *relist) endsAtMarker() bool { return l.stream.listed || l.metadataOnly }
 
 func (f *follower) beginRelist(ctx context.Context, held *slot) error {
-	if f.successor != nil { // a rotation, which this makes up for
+	if f.successor != nil { // a rotation, which the relist replaces
 		f.dropSuccessor()
 		f.rescheduleRotate()
 	}
 	if !f.position.rv.comparable() {
-		// It cannot be known when the live stream has come past a snapshot.
+		// There is no way to know when the live stream has passed a snapshot.
 		held.release()
 		return errRelistDue
 	}
@@ -68,13 +68,13 @@ func (f *follower) beginRelist(ctx context.Context, held *slot) error {
 	}
 	req := f.snapshotRequest()
 	req.FreshConnection = true
-	// It may be the metadata that the server cannot give.
+	// Perhaps only the metadata is what the server cannot provide.
 	l.quiet, f.quietDue = f.quietDue, false
 	l.metadataOnly = (l.quiet || !f.EmitSnapshots) && !f.schedule.relistObjects && f.faults.failedRelists < maxFailedRelists
 	l.emitsSet = f.EmitSnapshots && !l.quiet
 	req.MetadataOnly = l.metadataOnly
 	f.inventory.beginPass()
-	// A relist beside a live stream need not find out, minutes after a silence, whether the server streams after all.
+	// A relist is not the place to find out, minutes after a silence, whether the server does stream snapshots.
 	f.server.listNext = f.server.listNext || f.Knowledge.wasSilent()
 	l.stream = f.openSnapshot(ctx, req, held)
 	f.successor = &successor{stream: l.stream, relist: l}
@@ -84,7 +84,7 @@ func (f *follower) beginRelist(ctx context.Context, held *slot) error {
 	return nil
 }
 
-// readRelist reads the snapshot up to its marker, and finishes once the live stream has come as far.
+// readRelist reads the snapshot up to its end marker, and finishes once the live stream has reached that version.
 func (f *follower) readRelist(ctx context.Context) error {
 	s, l := f.successor, f.successor.relist
 	if s.pause != nil {
@@ -98,7 +98,7 @@ func (f *follower) readRelist(ctx context.Context) error {
 		}
 		if !ok {
 			s.throttle(s.frames - before)
-			s.resetDue(endMarkerTimeout) // while an object was waiting for the queue, the server was not to blame
+			s.resetDue(endMarkerTimeout) // the wait for the queue was not the server's fault
 			return nil
 		}
 		if err := f.relistFrame(ctx, l, line); errors.Is(err, errQueueFull) || ctx.Err() != nil {
@@ -132,8 +132,8 @@ func (f *follower) relistFrame(ctx context.Context, l *relist, line []byte) erro
 	case watch.Added, watch.Modified:
 		return f.relistObject(ctx, l, fr)
 	case watch.Deleted:
-		// A live event before the marker. The live stream delivers it too; here it only means that the
-		// object is not in the snapshot.
+		// A live event before the end marker. The live stream delivers it too; here it only means that the object is
+		// not in the snapshot.
 		if id, err := f.Plan.Identify(fr.object); err == nil {
 			f.inventory.unmarkSeen(keyOf(id))
 			l.older.drop(keyOf(id))
@@ -160,8 +160,8 @@ func (f *follower) relistFrame(ctx context.Context, l *relist, line []byte) erro
 	return nil
 }
 
-// relistObject compares an object of the snapshot with the inventory. Nearly all are unchanged, and of these
-// only the identity is read.
+// relistObject compares an object of the snapshot with the inventory. Nearly all are unchanged, and only their identity
+// is read.
 func (f *follower) relistObject(ctx context.Context, l *relist, fr frame) error {
 	id, err := f.Plan.Identify(fr.object)
 	if err != nil {
@@ -203,8 +203,8 @@ func (f *follower) relistObject(ctx context.Context, l *relist, fr frame) error 
 	return nil
 }
 
-// tooLargeInRelist deals with an object that is too large to be read. It is in the snapshot, if that much is known of it,
-// and if it is missing from the inventory a recovery will bring what can be had of it.
+// tooLargeInRelist handles an object that is too large to read. If its identity is known, it counts as part of the
+// snapshot, and if the inventory lacks it a recovery follows.
 func (f *follower) tooLargeInRelist(l *relist, head []byte) {
 	id, err := f.identifyTooLarge(head)
 	if err != nil {
@@ -225,7 +225,7 @@ func (f *follower) unidentifiedInRelist(l *relist, cause error) {
 	switch {
 	case l.unidentified:
 	case l.metadataOnly:
-		f.Logger.Warn("relist holds an event that cannot be decoded; it is taken again with the objects",
+		f.Logger.Warn("relist holds an event that cannot be decoded, repeating it with whole objects",
 			f.fields(cause)...)
 	default:
 		f.Logger.Error("relist holds an event that cannot be decoded; deletions are not inferred from it",
@@ -242,8 +242,8 @@ func (f *follower) emitRelisted(ctx context.Context, l *relist, key Key, obj red
 	return err
 }
 
-// finishRelist emits what the live stream, now past the snapshot, has not delivered, and goes on with a fresh stream.
-// If it has to stop half way, what it has emitted stays to be accounted for.
+// finishRelist emits what the live stream, now past the snapshot, has not delivered, and then continues with a fresh
+// stream. If it is interrupted, the differences emitted so far stay recorded for the gap.
 func (f *follower) finishRelist(ctx context.Context) error {
 	l := f.successor.relist
 	missed := &lostHistory{reason: "missed_by_watch", from: f.verified.version, since: f.verified.at}
@@ -260,7 +260,7 @@ func (f *follower) finishRelist(ctx context.Context) error {
 	return next(ctx)
 }
 
-// settleRelist emits the differences and returns what to do next.
+// settleRelist emits the differences and returns the next step.
 func (f *follower) settleRelist(ctx context.Context, l *relist, missed *lostHistory) (next func(context.Context) error, err error) {
 	if rewound, _ := l.older.prove(l.endVersion); rewound {
 		f.lost = missed
@@ -327,12 +327,12 @@ func (f *follower) settleAbsent(ctx context.Context, l *relist, missed *lostHist
 	return nil
 }
 
-// absentFrom returns what the snapshot should hold and does not.
+// absentFrom returns the objects that the snapshot should hold but does not.
 func (f *follower) absentFrom(l *relist) []Key {
 	absent := f.inventory.unseen()
 	n := 0
 	for _, key := range absent {
-		if known, _ := f.inventory.get(key); known.none() || l.endVersion.atLeast(known) { // else it is younger
+		if known, _ := f.inventory.get(key); known.none() || l.endVersion.atLeast(known) { // else the object is newer than the snapshot
 			absent[n] = key
 			n++
 		}
@@ -340,8 +340,8 @@ func (f *follower) absentFrom(l *relist) []Key {
 	return absent[:n]
 }
 
-// confirmRelist asks by LIST whether what the relist lacks is gone. If that cannot be confirmed a whole snapshot is
-// taken.
+// confirmRelist checks by a LIST whether the objects that the relist lacks are gone. If that cannot be confirmed, a
+// whole snapshot is taken.
 func (f *follower) confirmRelist(ctx context.Context, l *relist, absent []Key, missed *lostHistory) error {
 	if !f.Knowledge.listsForbidden() {
 		check := &listCheck{Reader: f.Reader, marker: l.endVersion, streamed: true}
@@ -350,7 +350,7 @@ func (f *follower) confirmRelist(ctx context.Context, l *relist, absent []Key, m
 		case ctx.Err() != nil:
 			return ctx.Err()
 		case err == nil && check.missing == 0:
-			f.log(zapcore.InfoLevel, "a LIST confirms that objects are gone which a relist lacks", "", append(f.fields(nil), zap.Int("objects", len(absent)))...)
+			f.log(zapcore.InfoLevel, "a LIST confirms that objects are gone that were missing from a relist", "", append(f.fields(nil), zap.Int("objects", len(absent)))...)
 			return nil
 		case err == nil:
 			f.streamsLackObjects(check)
@@ -380,11 +380,11 @@ func (f *follower) emitRelistEnd(ctx context.Context, l *relist, missed *lostHis
 	return nil
 }
 
-// replaceLive goes on with a fresh stream after a relist.
+// replaceLive continues with a fresh stream after a relist.
 func (f *follower) replaceLive(ctx context.Context) error {
 	l := f.successor.relist
 	if l.endsAtMarker() || !f.position.hasPassed(l.endVersion) {
-		// From the position on, and not from the snapshot: what lies between may still be had.
+		// From the position, not from the snapshot: the history between them may still be available.
 		f.dropSuccessor()
 		f.beginRotate(ctx)
 	} else {
@@ -394,8 +394,8 @@ func (f *follower) replaceLive(ctx context.Context) error {
 	return f.readLive(ctx)
 }
 
-// relistForObjects takes the relist again at once, with the objects: some were missed, or their metadata alone cannot
-// be read.
+// relistForObjects repeats the relist at once with whole objects, because some were missed or their metadata alone
+// could not be read.
 func (f *follower) relistForObjects(ctx context.Context) error {
 	f.dropSuccessor()
 	f.schedule.relistObjects = true
@@ -404,8 +404,8 @@ func (f *follower) relistForObjects(ctx context.Context) error {
 	return f.readLive(ctx)
 }
 
-// settlePending emits the objects that were newer in the snapshot and still are. Where one is without its body, not all is
-// settled: a snapshot with the objects has to be compared.
+// settlePending emits the objects that were newer in the snapshot and still are. If the body of one is missing, settled
+// is false and a snapshot with whole objects has to be compared.
 func (f *follower) settlePending(ctx context.Context, l *relist, missed *lostHistory) (settled bool, err error) {
 	settled = true
 	for _, key := range l.pending.inOrder() {
@@ -444,13 +444,13 @@ func (f *follower) settlePending(ctx context.Context, l *relist, missed *lostHis
 	return settled, nil
 }
 
-// deletedSince reports whether the live stream has delivered the deletion of that version of an object.
+// deletedSince reports whether the live stream has delivered a deletion of the object at that version or later.
 func (l *relist) deletedSince(key Key, v version) bool {
 	gone, ok := l.deleted[key]
 	return ok && !gone.before(v)
 }
 
-// onlyDropped reports whether all differences are of objects whose records the consumer refused, so that the watch has
+// onlyDropped reports whether all differences concern objects whose records the consumer refused, so that the watch has
 // missed nothing.
 func (f *follower) onlyDropped(l *relist) bool {
 	dropped := func(key Key) bool {
@@ -472,7 +472,7 @@ func (f *follower) onlyDropped(l *relist) bool {
 	return true
 }
 
-// relistTimedOut: the snapshot does not go on, or the live stream does not come as far.
+// relistTimedOut handles a snapshot that has stalled, or a live stream that does not reach its version.
 func (f *follower) relistTimedOut(ctx context.Context) error {
 	l := f.successor.relist
 	switch {
@@ -480,16 +480,16 @@ func (f *follower) relistTimedOut(ctx context.Context) error {
 		f.failSuccessor(errNoEndMarker)
 		return nil
 	case f.Knowledge.lacksBookmarks():
-		// A quiet stream without bookmarks never comes as far. What it had to deliver it has delivered
-		// long since, so that what is missing now was missed.
+		// A quiet stream without bookmarks never reaches it. It has had ample time to deliver everything, so what is
+		// missing now was missed.
 		return f.finishRelist(ctx)
 	}
 	f.failSuccessor(errSilent)
 	return errSilent
 }
 
-// noteFailedRelist learns from the end of a snapshot whether the next one should be a LIST, or no LIST any more. It may
-// be only the metadata that the server cannot give.
+// noteFailedRelist learns from a failed snapshot whether the next one should be a LIST, or no longer be one. Perhaps
+// only the metadata is what the server cannot provide.
 func (f *follower) noteFailedRelist(err error) {
 	s := f.successor
 	switch {

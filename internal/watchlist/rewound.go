@@ -8,28 +8,29 @@ import (
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/redact"
 )
 
-var errRewound = errors.New("a complete snapshot holds an object at a lower resourceVersion than was emitted of it")
+var errRewound = errors.New("a complete snapshot holds an object at a lower resourceVersion than the one last emitted")
 
-// olderObjects are those that a snapshot holds at a lower version than the one emitted last. Once the snapshot is complete,
-// and no older than what was emitted, they prove that the history was set back although its versions only grow: as when
-// etcd is restored with --bump-revision (https://etcd.io/docs/latest/op-guide/recovery/), or when a history that was set
-// back has overtaken the position. Before that they prove nothing, since a server that lags behind shows old versions too.
+// olderObjects are those that a snapshot holds at a lower version than the one last emitted. Once the snapshot is
+// complete, and no older than the position, they prove that the history was set back even though versions only grow:
+// etcd was restored with --bump-revision (https://etcd.io/docs/latest/op-guide/recovery/), or a history that was set
+// back has overtaken the position. Before that they prove nothing, since a server that lags behind shows old versions
+// too.
 type olderObjects struct {
 	objects map[Key]olderObject
 	bytes   int
-	tooMany bool // the objects themselves were not kept: a second snapshot has to bring them
+	tooMany bool // the objects themselves were not kept: a second snapshot has to fetch them
 }
 
 type olderObject struct {
 	known  version
-	object *redact.Object // nil where only the proof is wanted, or there is too much
+	object *redact.Object // nil if only the proof is needed, or the bound was exceeded
 }
 
-// maxOlderKeys bounds how many are kept where the objects are not. Any of them is proof enough.
+// maxOlderKeys bounds the number of keys if the objects are not kept. Any of them is sufficient proof.
 const maxOlderKeys = 10_000
 
-// note notes an object that is not newer than what was emitted of it. What is older is kept until the end of the snapshot,
-// as decode returns it unless that is nil.
+// note records an object that is not newer than its last emitted version. If it is older, it is kept until the end of
+// the snapshot, with the content that decode returns unless decode is nil.
 func (o *olderObjects) note(key Key, rv, known version, decode func() (redact.Object, error)) {
 	o.drop(key)
 	if !rv.before(known) || len(o.objects) >= maxOlderKeys {
@@ -50,7 +51,7 @@ func (o *olderObjects) note(key Key, rv, known version, decode func() (redact.Ob
 	o.objects[key] = kept
 }
 
-// drop notes that the snapshot holds the object in a later version, or no more.
+// drop notes that the snapshot holds the object in a later version, or no longer holds it.
 func (o *olderObjects) drop(key Key) {
 	if before, ok := o.objects[key]; ok {
 		if before.object != nil {
@@ -60,8 +61,8 @@ func (o *olderObjects) drop(key Key) {
 	}
 }
 
-// prove reports whether a complete snapshot at that version proves that the history was set back. If not, objects that are
-// older than they should be prove the snapshot stale.
+// prove reports whether a complete snapshot at that version proves that the history was set back. If it does not, older
+// objects prove that the snapshot is stale.
 func (o *olderObjects) prove(at version) (rewound, stale bool) {
 	for _, older := range o.objects {
 		if at.atLeast(older.known) {
@@ -72,8 +73,8 @@ func (o *olderObjects) prove(at version) (rewound, stale bool) {
 	return false, stale
 }
 
-// emitOlder emits the objects of a snapshot that are older than what was emitted of them, if they prove that the history
-// was set back.
+// emitOlder emits the objects of a snapshot that are older than their last emitted version, if they prove that the
+// history was set back.
 func (r *Reader) emitOlder(ctx context.Context, pass *snapshotPass, at version) error {
 	rewound, stale := pass.older.prove(at)
 	switch {

@@ -7,17 +7,17 @@ import (
 )
 
 const (
-	// slotHold is how long a snapshot keeps its slot at most. One that takes longer goes on without: three slow ones
-	// must not keep all others waiting.
+	// slotHold is how long a snapshot may keep its slot. A longer one continues without it: three slow snapshots must
+	// not block all others.
 	slotHold = time.Minute
-	// slotUnanswered is the same while the server has not begun to answer.
+	// slotUnanswered is the same limit while the server has not begun to answer.
 	slotUnanswered = 10 * time.Second
-	// slowSlot is how long waiting for a slot may take before it is a state of its own.
+	// slowSlot is how long a reader waits for a slot before its state becomes Waiting.
 	slowSlot = 30 * time.Second
 )
 
-// Slots bounds the snapshots that readers take from one server at once. Each may occupy up to ten of the seats that the
-// API server has for all its requests.
+// Slots bounds the concurrent snapshots of one server. Each may occupy up to ten of the seats that the API server has
+// for all its requests.
 // https://kubernetes.io/docs/concepts/cluster-administration/flow-control/#seats-occupied-by-a-request
 type Slots struct {
 	taken chan struct{}
@@ -26,13 +26,13 @@ type Slots struct {
 // NewSlots returns slots for n snapshots.
 func NewSlots(n int) *Slots { return &Slots{taken: make(chan struct{}, n)} }
 
-// slot is one that was taken. It gives itself back when it has been held for too long.
+// slot is an acquired slot. It releases itself when it has been held for too long.
 type slot struct {
 	giveBack func()
 	tooLong  *time.Timer
 }
 
-// hold is called by whoever has put a token into taken.
+// hold returns the slot of a caller that has put a token into taken.
 func (s *Slots) hold() *slot {
 	giveBack := sync.OnceFunc(func() { <-s.taken })
 	return &slot{giveBack: giveBack, tooLong: time.AfterFunc(slotHold, giveBack)}
@@ -44,7 +44,7 @@ func (s *slot) sent() { s.tooLong.Reset(slotUnanswered) }
 // answered is called when the server has begun to answer.
 func (s *slot) answered() { s.tooLong.Reset(slotHold) }
 
-// release gives the slot back, if that has not happened yet.
+// release gives the slot back unless that has already happened.
 func (s *slot) release() {
 	s.tooLong.Stop()
 	s.giveBack()

@@ -112,7 +112,7 @@ func TestSlowSnapshotsGiveTheirSlotsBack(t *testing.T) {
 				time.Sleep(2 * time.Second)
 				synctest.Wait()
 				assert.Equal(t, []string{"BEGIN initial", "SNAPSHOT initial /a@5", "END initial 1 objects at 7"}, recorded(other))
-				waited := logs.FilterMessageSnippet("waits until fewer others").Len()
+				waited := logs.FilterMessageSnippet("waits for other snapshots").Len()
 				assert.Equal(t, c.within > 30*time.Second, waited == 1, "%d lines about waiting", waited)
 				cancel()
 				running.Wait()

@@ -13,13 +13,13 @@ import (
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/redact"
 )
 
-// takeSnapshot reads what the server holds and emits what differs from the inventory as it comes: at first
-// everything, later what changed while nobody looked. The position moves only when the snapshot is
-// complete, because its objects come in order of name and not of version; when it is cut the inventory
-// knows what went out already, and the next try goes on from there.
+// takeSnapshot reads what the server holds and emits each difference from the inventory as it arrives: at first
+// everything, later what changed while no stream was open. The position moves only when the snapshot is complete,
+// because objects come in order of name, not of version. If the snapshot is cut, the inventory knows what was already
+// emitted, and the next try continues from there.
 //
-// It returns the stream that the snapshot began, which goes on with live events, or nil where it was listed.
-// With an error it returns the stream, closed, if there was one.
+// It returns the stream of the snapshot, which continues with live events, or nil if it was a LIST. With an error it
+// returns the closed stream, if there was one.
 func (r *Reader) takeSnapshot(ctx context.Context) (*stream, error) {
 	held, err := r.awaitSlot(ctx)
 	if err != nil {
@@ -44,8 +44,8 @@ func (r *Reader) takeSnapshot(ctx context.Context) (*stream, error) {
 	return s, err
 }
 
-// snapshotRequest asks for objects at least as new as the position. Unlike a watch from there it never
-// expires, and a server that was set back answers that it has not come so far.
+// snapshotRequest asks for objects at least as new as the position. Unlike a watch from the position it never expires,
+// and a server that was set back answers that it has not reached that version.
 func (r *Reader) snapshotRequest() Request {
 	r.followAPI()
 	req := Request{
@@ -60,7 +60,7 @@ func (r *Reader) snapshotRequest() Request {
 	return req
 }
 
-// snapshotVersion is how old a snapshot may be; "" leaves it to the server.
+// snapshotVersion returns the minimum version of a snapshot; "" leaves it to the server.
 func (r *Reader) snapshotVersion() string {
 	if r.Knowledge.takesAnyVersion() || r.server.historyReset || !r.position.rv.comparable() {
 		return ""
@@ -68,7 +68,7 @@ func (r *Reader) snapshotVersion() string {
 	return r.position.rv.String()
 }
 
-// openSnapshot opens a snapshot in the way that the server is known to understand.
+// openSnapshot opens a snapshot in a form that the server is known to support.
 func (r *Reader) openSnapshot(ctx context.Context, req Request, held *slot) *stream {
 	req.OnSent = held.sent
 	if r.Knowledge.lists() || (r.server.listNext || r.position.unversioned()) && !r.Knowledge.listsForbidden() {
@@ -81,13 +81,13 @@ func (r *Reader) openSnapshot(ctx context.Context, req Request, held *slot) *str
 	return openStream(ctx, r.Opener, req)
 }
 
-// readSnapshot reads s up to the end marker. No clock runs while the request waits for its turn on our side, or while
-// the server waits for us; the time until it begins to answer is bounded by the [Opener].
+// readSnapshot reads s up to the end marker. No timer runs while the request waits for its turn on our side, or while
+// the server waits for us. The [Opener] bounds the time until the server begins to answer.
 func (r *Reader) readSnapshot(ctx context.Context, s *stream, pass *snapshotPass, held *slot) error {
 	sent := s.sent
-	patience := time.NewTimer(slowAnswer)
-	patience.Stop()
-	defer patience.Stop()
+	limit := time.NewTimer(slowAnswer)
+	limit.Stop()
+	defer limit.Stop()
 	for {
 		for line, ok := s.next(); ok; line, ok = s.next() {
 			if complete, err := r.snapshotFrame(ctx, pass, line); complete || err != nil {
@@ -97,17 +97,17 @@ func (r *Reader) readSnapshot(ctx context.Context, s *stream, pass *snapshotPass
 		switch {
 		case !s.opened:
 		case s.listed:
-			patience.Stop() // each page has a limit of its own
+			limit.Stop() // each page has a limit of its own
 		case pass.isEndless():
 			return errNoEndMarker
 		default:
-			patience.Reset(endMarkerTimeout)
+			limit.Reset(endMarkerTimeout)
 		}
 		select {
 		case <-sent:
 			sent = nil
 			if !s.opened {
-				patience.Reset(slowAnswer)
+				limit.Reset(slowAnswer)
 			}
 		case c := <-s.chunks:
 			if err := s.take(c); isCleanEnd(err) && s.opened {
@@ -125,7 +125,7 @@ func (r *Reader) readSnapshot(ctx context.Context, s *stream, pass *snapshotPass
 					return err
 				}
 			}
-		case <-patience.C:
+		case <-limit.C:
 			if s.opened {
 				return errNoEndMarker
 			}
@@ -139,20 +139,20 @@ func (r *Reader) readSnapshot(ctx context.Context, s *stream, pass *snapshotPass
 // snapshotPass is one try at a snapshot.
 type snapshotPass struct {
 	listed       bool
-	known        int  // objects that were known when it began
-	received     int  // objects that came
-	unidentified bool // some object could not even be identified: nothing is proven absent
+	known        int  // objects in the inventory when it began
+	received     int  // objects received
+	unidentified bool // some object could not be identified, so no absence is proven
 	older        olderObjects
-	liveSince    time.Time // when the first event came that looks like one of a watch
+	liveSince    time.Time // when the first event arrived that looks like one of an ordinary watch
 }
 
-// isEndless reports whether what is read is no snapshot but an ordinary watch, whose server knows nothing of initial
-// events. Between initial events hardly any others come, and only from servers before 1.31.
+// isEndless reports whether the stream is not a snapshot but an ordinary watch of a server that does not know initial
+// events. Live events between initial events are rare, and only servers before 1.31 send them.
 func (p *snapshotPass) isEndless() bool {
 	return !p.liveSince.IsZero() && time.Since(p.liveSince) >= endlessTimeout
 }
 
-// snapshotFrame handles one frame before the end marker, and reports whether it was that.
+// snapshotFrame handles one frame up to the end marker, and reports whether it was the end marker.
 func (r *Reader) snapshotFrame(ctx context.Context, pass *snapshotPass, line []byte) (complete bool, err error) {
 	f, err := parseFrame(line)
 	if err != nil {
@@ -179,8 +179,8 @@ func (r *Reader) snapshotFrame(ctx context.Context, pass *snapshotPass, line []b
 	return false, r.unidentifiedInSnapshot(pass, errUnknownType(f.event))
 }
 
-// unidentifiedInSnapshot deals with a frame of which nothing is known. The first time the snapshot is taken again.
-// If that does not help it goes on without, and then proves of no object that it is gone.
+// unidentifiedInSnapshot handles a frame that cannot be identified. The first time, the snapshot is repeated. If that
+// does not help, the frame is skipped and the snapshot no longer proves any object gone.
 func (r *Reader) unidentifiedInSnapshot(pass *snapshotPass, cause error) error {
 	if r.faults.badSnapshots == 0 {
 		return fmt.Errorf("%w: %w", errUndecodable, cause)
@@ -267,8 +267,8 @@ func (r *Reader) emitFromSnapshot(ctx context.Context, key Key, obj redact.Objec
 	return nil
 }
 
-// snapshotDeletion handles a deletion that comes before the end marker. Servers before 1.31 could send live
-// events there. https://github.com/kubernetes/kubernetes/pull/127012
+// snapshotDeletion handles a deletion before the end marker. Servers before 1.31 could send live events there.
+// https://github.com/kubernetes/kubernetes/pull/127012
 func (r *Reader) snapshotDeletion(ctx context.Context, pass *snapshotPass, f frame) error {
 	obj, err := r.decode(f.object, r.faults.badSnapshots > 0)
 	if err != nil {
@@ -290,7 +290,7 @@ func (r *Reader) snapshotDeletion(ctx context.Context, pass *snapshotPass, f fra
 	return nil
 }
 
-// completeSnapshot is called at the end marker: what was not in the snapshot is gone, and everything up to
+// completeSnapshot is called at the end marker: objects that were not in the snapshot are gone, and everything up to
 // the snapshot's version has been read.
 func (r *Reader) completeSnapshot(ctx context.Context, pass *snapshotPass, rv version) error {
 	if !pass.listed {
@@ -331,7 +331,7 @@ func (r *Reader) completeSnapshot(ctx context.Context, pass *snapshotPass, rv ve
 		r.Knowledge.streamCompleted()
 	}
 	if r.server.historyReset {
-		clear(r.deletedAhead) // versions of another history
+		clear(r.deletedAhead) // its versions belong to another history
 	}
 	r.server.listNext, r.doubted = false, doubted{}
 	if r.lost != nil && r.lost.differences() == 0 && rv == r.position.rv {
@@ -353,8 +353,8 @@ func (r *Reader) completeSnapshot(ctx context.Context, pass *snapshotPass, rv ve
 	return nil
 }
 
-// hasNoVersions reports whether a snapshot without a version is as good as it gets, and notes it: the resource is then
-// listed at intervals and the contents are compared. Of a stream that is not believed before a LIST has none either.
+// hasNoVersions reports whether the resource has no versions, and notes it: the resource is then listed at intervals
+// and the contents are compared. For a stream that is accepted only once a LIST has no version either.
 func (r *Reader) hasNoVersions(pass *snapshotPass) bool {
 	if !pass.listed && !r.Knowledge.listsForbidden() {
 		return false
@@ -366,8 +366,8 @@ func (r *Reader) hasNoVersions(pass *snapshotPass) bool {
 	return true
 }
 
-// emitComplete emits the one change that ends a snapshot. With it the position moves, also that of a checkpoint, so that
-// it is not emitted again whatever happens next.
+// emitComplete emits the one change that ends a snapshot. It moves the position and that of the checkpoint, so that it
+// is never emitted twice.
 func (r *Reader) emitComplete(ctx context.Context, pass *snapshotPass, rv version) error {
 	var c Change
 	isFirst := r.position.none()
@@ -377,7 +377,7 @@ func (r *Reader) emitComplete(ctx context.Context, pass *snapshotPass, rv versio
 		}
 	}
 	if r.initial.incomplete = isFirst && pass.unidentified; r.initial.incomplete {
-		if err := r.emitHole(ctx, rv); err != nil {
+		if err := r.emitUnidentified(ctx, rv); err != nil {
 			return err
 		}
 	}
@@ -399,10 +399,10 @@ func (r *Reader) emitComplete(ctx context.Context, pass *snapshotPass, rv versio
 	return err
 }
 
-// emitHole emits, once, the gap of a first snapshot that held something of which nothing is known. Later ones have lost
-// history to report.
-func (r *Reader) emitHole(ctx context.Context, rv version) error {
-	if r.initial.holeEmitted {
+// emitUnidentified emits, once, the gap of a first snapshot that held an unidentified object. A later snapshot reports
+// it with its lost history.
+func (r *Reader) emitUnidentified(ctx context.Context, rv version) error {
+	if r.initial.gapEmitted {
 		return nil
 	}
 	hole := lostHistory{reason: reasonUndecodable, doubt: certain}
@@ -411,12 +411,12 @@ func (r *Reader) emitHole(ctx context.Context, rv version) error {
 	if err := r.emit(ctx, c, snapshotEmitTimeout); err != nil {
 		return err
 	}
-	r.initial.holeEmitted = true
+	r.initial.gapEmitted = true
 	r.Observer.GapRecorded(reasonUndecodable)
 	return nil
 }
 
-// known passes an object that is not emitted to the checkpoint.
+// known adds an object to the checkpoint without emitting it.
 func (r *Reader) known(ctx context.Context, c Change) error {
 	if r.Restore == nil {
 		return nil
@@ -441,15 +441,15 @@ func (r *Reader) emitInferredDeletion(ctx context.Context, key Key, rv version, 
 	return nil
 }
 
-// snapshotSet frames the Snapshot changes of one snapshot with a begin and an end, so that a backend can
-// prove that it has them all.
+// snapshotSet frames the Snapshot changes of one snapshot with a begin and an end record, so that a backend can prove
+// that it has them all.
 type snapshotSet struct {
 	epoch   string
 	begun   bool
 	objects int
 
-	incomplete  bool // something is missing from it that could not be decoded
-	holeEmitted bool // a gap was emitted for that
+	incomplete bool // something that could not be decoded is missing from it
+	gapEmitted bool // a gap was emitted for that
 }
 
 func (set *snapshotSet) info() *SnapshotInfo { return &SnapshotInfo{Epoch: set.epoch} }

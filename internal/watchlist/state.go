@@ -10,14 +10,14 @@ import (
 // State is the condition of a reader, and why.
 type State struct {
 	Condition Condition
-	Err       error // of every condition but Starting and Reading
+	Err       error // set for every condition except Starting and Reading
 
-	causes map[string]bool // that were logged since the condition began
-	// throttledSince is since when the server has asked for a moment, until that is a warning; zero: it has not.
+	causes map[string]bool // causes logged since the condition began
+	// throttledSince is when the server first asked us to wait; zero: it has not, or a warning was logged.
 	throttledSince time.Time
 }
 
-// Condition is what a person would want to know about a reader.
+// Condition is the state of a reader as shown to a person.
 type Condition uint8
 
 const (
@@ -26,14 +26,13 @@ const (
 	Unreachable           // the server does not answer, or not with a stream
 	Forbidden             // rights are missing, or the credentials are not accepted
 	NotServed             // the server does not know the resource
-	Refused               // the server will not answer, whatever we do
+	Refused               // the server permanently refuses the request
 	Paused                // the consumer is slower than the changes come
-	Waiting               // for other snapshots of the same server to end
+	Waiting               // other snapshots of the same server have to end first
 	Failing               // streams end again and again without anything new
 )
 
-// setState reports a change of condition, and within a condition each new cause: one log entry each, however often
-// the same is met again.
+// setState logs a change of condition, and each new cause within a condition: once each, however often it recurs.
 func (r *Reader) setState(condition Condition, err error) {
 	cause := causeOf(err)
 	changed := r.state.Condition != condition
@@ -52,7 +51,7 @@ func (r *Reader) setState(condition Condition, err error) {
 	r.state.causes[cause] = true
 	switch warning := condition.warning(); {
 	case warning != "" && isThrottled(err):
-		// An API server that has just started, or whose CRD was edited, asks for a moment. Nothing is wrong.
+		// An API server that has just started, or whose CRD was edited, asks clients to wait. Nothing is wrong.
 		r.log(zapcore.InfoLevel, warning, cause, r.fields(err)...)
 		r.state.throttledSince = time.Now()
 	case warning != "":
@@ -69,30 +68,30 @@ func (r *Reader) setState(condition Condition, err error) {
 	r.Observer.StateChanged(r.state)
 }
 
-// throttlingIsTrouble is after how long a server that asks for a moment is worth a warning.
+// throttlingIsTrouble is how long a server may ask clients to wait before that is worth a warning.
 const throttlingIsTrouble = 30 * time.Second
 
-// warnOfLongThrottling warns once of a server that asks to be left alone again and again.
+// warnOfLongThrottling warns once about a server that keeps asking clients to wait.
 func (r *Reader) warnOfLongThrottling(err error) {
 	since := r.state.throttledSince
 	if !isThrottled(err) || since.IsZero() || time.Since(since) < throttlingIsTrouble {
 		return
 	}
 	r.state.throttledSince = time.Time{}
-	r.log(zapcore.WarnLevel, "API server goes on asking to be left alone, will try again", causeOf(err), r.fields(err)...)
+	r.log(zapcore.WarnLevel, "API server keeps asking clients to wait, will try again", causeOf(err), r.fields(err)...)
 }
 
-// pauses are the times in which a slow consumer made the reader close its stream. They come in rows: the queue drains,
-// the stream is opened, and the queue is full again.
+// pauses are the periods in which a slow consumer made the reader close its stream. They come in series: the queue
+// drains, the stream is opened, and the queue is full again.
 type pauses struct {
 	since, last, logged time.Time
 	number              int
 }
 
 const (
-	// pauseSummaryInterval is how often a row of pauses is logged again while it lasts.
+	// pauseSummaryInterval is how often a series of pauses is logged while it lasts.
 	pauseSummaryInterval = 10 * time.Minute
-	// pausesOver is how long after a pause none may come before the row is over.
+	// pausesOver is how long after the last pause a series is over.
 	pausesOver = time.Minute
 )
 
@@ -121,7 +120,7 @@ func (r *Reader) pausesMayBeOver() {
 	r.pauses = pauses{}
 }
 
-// log logs what other readers may have to say at the same time.
+// log logs an entry that other readers may log at the same time.
 func (r *Reader) log(level zapcore.Level, message, cause string, fields ...zap.Field) {
 	if r.Crowd == nil {
 		r.Logger.Log(level, message, fields...)
@@ -130,7 +129,7 @@ func (r *Reader) log(level zapcore.Level, message, cause string, fields ...zap.F
 	r.Crowd.log(level, message, cause, r.Scope, fields...)
 }
 
-// causeOf names the kind of an error, so that the same of many readers, or at many times, is logged once.
+// causeOf names the kind of an error, so that the same error of many readers, or at many times, is logged once.
 func causeOf(err error) string {
 	switch {
 	case err == nil:
@@ -166,7 +165,7 @@ func (c Condition) String() string {
 	return "unknown"
 }
 
-// warning is the log message when the condition begins; "" where it is a good one, or the delivery logs it.
+// warning returns the log message for the beginning of the condition; "" if nothing is wrong, or the delivery logs it.
 func (c Condition) warning() string {
 	switch c {
 	case Unreachable:
@@ -178,14 +177,14 @@ func (c Condition) warning() string {
 	case Refused:
 		return "server refuses to serve resource, will try again rarely"
 	case Failing:
-		return "reading resource does not get on, will keep trying"
+		return "reading resource makes no progress, will keep trying"
 	case Waiting:
-		return "snapshot of resource waits until fewer others of the same API server are under way"
+		return "snapshot of resource waits for other snapshots of the same API server to end"
 	}
 	return ""
 }
 
-// fields name what is read in log entries.
+// fields returns the log fields that identify the scope.
 func (r *Reader) fields(err error) []zap.Field {
 	fields := append(r.Scope.LogFields(), zap.String("version", r.API.Version))
 	if err != nil {

@@ -91,7 +91,7 @@ func TestLongThrottlingIsAWarning(t *testing.T) {
 			time.Sleep(5 * time.Second)
 		}
 		assert.Equal(t, []string{
-			"info cannot read resource, will try again", "warn API server goes on asking to be left alone, will try again",
+			"info cannot read resource, will try again", "warn API server keeps asking clients to wait, will try again",
 		}, messages(logs))
 	})
 }

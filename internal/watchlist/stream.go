@@ -25,76 +25,75 @@ type Request struct {
 	// https://kubernetes.io/docs/reference/using-api/api-concepts/#streaming-lists
 	SendInitialEvents bool
 
-	// MetadataOnly asks for the metadata of the objects instead of the objects (PartialObjectMetadata), which
-	// costs the server a fraction. A server that does not know how sends the objects. Of metadata, no more need
-	// come than identifies the objects.
+	// MetadataOnly asks for the objects' metadata (PartialObjectMetadata) instead of the objects, at a fraction of the
+	// cost for the server. A server that does not support it sends the objects. The opener may reduce metadata to what
+	// identifies the objects.
 	// https://kubernetes.io/docs/reference/using-api/api-concepts/#metadata-only-fetches
 	MetadataOnly bool
 
-	// ResourceVersion is where the watch resumes, or how old the snapshot may be. "" leaves it out.
+	// ResourceVersion is where the watch resumes, or the minimum version of the snapshot. "" leaves it out.
 	ResourceVersion string
 
 	// Limit and Continue page a LIST. Zero and "" leave them out.
 	Limit    int
 	Continue string
 
-	// Timeout is how long the server should keep a watch open (timeoutSeconds). Zero leaves it to the
-	// server.
+	// Timeout is how long the server should keep a watch open (timeoutSeconds). Zero leaves that to the server.
 	Timeout time.Duration
 
-	// FreshConnection opens the response on a new TCP connection, so that a bad API server behind a load
-	// balancer can be left.
+	// FreshConnection sends the request over a new TCP connection, to get away from a bad API server behind a load
+	// balancer.
 	FreshConnection bool
 
-	// OnSent, if set, is called once, from Open, when the request is about to be sent: after it has waited for the
-	// rate limit and its turn. Clocks that judge the server start here.
+	// OnSent, if set, is called once, from Open, when the request is about to be sent, after it has waited for the rate
+	// limit and its turn. Timers that judge the server start here.
 	OnSent func()
 }
 
 // Opener opens one response body of the API server. It is safe for concurrent use.
 //
-// An error for an answer outside 2xx wraps an *apierrors.StatusError (k8s.io/apimachinery/pkg/api/errors) if Kubernetes
-// gave it, or if its status only asks for another attempt (429, 5xx). Other answers, and bodies that are neither a
-// watch nor a list, are a [*ForeignAnswerError]. Every other error is one of the transport, or ctx's.
+// An error for an answer outside 2xx wraps an *apierrors.StatusError (k8s.io/apimachinery/pkg/api/errors) if it came
+// from Kubernetes, or if its status only calls for a retry (429, 5xx). Other answers, and bodies that are neither a
+// watch nor a list, are a [*ForeignAnswerError]. Every other error comes from the transport or from ctx.
 //
-// The body is JSON, of a watch one event on each line. Ending ctx ends the body. The caller closes the body.
+// The body is JSON; a watch has one event on each line. Ending ctx ends the body. The caller closes the body.
 type Opener interface {
 	Open(ctx context.Context, req Request) (io.ReadCloser, error)
 }
 
-// MaxFrameBytes bounds a frame. etcd limits an object to about 1.5 MiB, and the JSON of what is stored as protobuf
-// can be several times that.
+// MaxFrameBytes bounds a frame. etcd limits an object to about 1.5 MiB, but the JSON of an object stored as protobuf
+// can be several times larger.
 const MaxFrameBytes = 32 << 20
 
-// ErrFrameTooLarge ends a stream of which a frame is larger than that. An [Opener]'s bodies may return it too.
+// ErrFrameTooLarge ends a stream with a frame larger than [MaxFrameBytes]. An [Opener]'s bodies may return it too.
 var ErrFrameTooLarge = fmt.Errorf("frame is larger than %d bytes", MaxFrameBytes)
 
-// stream is one response being read. Its goroutine does nothing but read: frames wait in two buffers, and
-// when both are full the server has to wait. The owner calls close, which waits for the goroutine.
+// stream is one response being read. Its goroutine only reads: frames wait in two buffers, and when both are full the
+// server has to wait. The owner calls close, which waits for the goroutine.
 type stream struct {
 	cancel context.CancelFunc
 	done   chan struct{}
 
-	sent   chan struct{} // closed when the server has the request
+	sent   chan struct{} // closed once the server has the request
 	chunks chan chunk
 	free   chan []byte
 
-	// Of the owner's side.
+	// Used by the owner only.
 	listed  bool // a LIST, in the form of a stream
 	opened  bool
 	current []byte  // frames not yet taken
-	buffer  []byte  // whose memory current is in
+	buffer  []byte  // the memory that current points into
 	frames  int     // taken so far
-	reached version // how far it has come: where it began, or the latest version that it has delivered
+	reached version // the version that it has reached: where it began, or the latest that it has delivered
 }
 
-// chunk is what the reading goroutine hands over: first that the response has begun, then whole frames,
-// and at last why there are no more.
+// chunk is a message of the reading goroutine: first that the response has begun, then whole frames, and finally why
+// there are no more.
 type chunk struct {
 	opened bool
 	frames []byte
 	buffer []byte
-	head   []byte // the beginning of a frame that was passed over, since it is too large
+	head   []byte // the beginning of a frame that was skipped because it is too large
 	err    error
 }
 
@@ -111,7 +110,7 @@ func openStream(ctx context.Context, opener Opener, req Request) *stream {
 		s.reached = parseVersion(req.ResourceVersion)
 	}
 	for range cap(s.free) {
-		s.free <- nil // made at first use
+		s.free <- nil // allocated at first use
 	}
 	onSent := req.OnSent
 	req.OnSent = sync.OnceFunc(func() {
@@ -124,7 +123,7 @@ func openStream(ctx context.Context, opener Opener, req Request) *stream {
 		defer close(s.done)
 		err := s.read(ctx, opener, req)
 		if ctx.Err() != nil {
-			err = ctx.Err() // whatever the transport makes of our own end, it is not the server's
+			err = ctx.Err() // we ended it, whatever error the transport returns
 		}
 		s.send(ctx, chunk{err: err})
 	}()
@@ -151,13 +150,13 @@ func (s *stream) read(ctx context.Context, opener Opener, req Request) error {
 	if err != nil {
 		return err
 	}
-	defer body.Close() //nolint:errcheck // nothing can be done about a response that is done with
+	defer body.Close() //nolint:errcheck // the response is finished, so an error does not matter
 	if !s.send(ctx, chunk{opened: true}) {
 		return ctx.Err()
 	}
 
 	size := minReadBytes
-	var tail []byte // of a frame whose end has not come yet
+	var tail []byte // the beginning of a frame that is not complete yet
 	for {
 		var buffer []byte
 		select {
@@ -173,7 +172,7 @@ func (s *stream) read(ctx context.Context, opener Opener, req Request) error {
 		}
 		var large *frameTooLargeError
 		if req.SendInitialEvents && errors.As(err, &large) {
-			// The rest of a snapshot is worth having without it.
+			// The rest of a snapshot is useful without it.
 			var rest []byte
 			rest, err = skipLine(body, buffer)
 			tail = append(tail[:0], rest...)
@@ -185,15 +184,14 @@ func (s *stream) read(ctx context.Context, opener Opener, req Request) error {
 			}
 		}
 		if err != nil {
-			// What follows the last newline is a frame that was cut: it is worth nothing.
+			// What follows the last newline is a frame that was cut: it is useless.
 			return err
 		}
 		tail = append(tail[:0], buffer[whole:]...)
 	}
 }
 
-// readFrames reads until the buffer holds at least one newline, and returns how many bytes of it are whole
-// frames.
+// readFrames reads until the buffer holds at least one newline, and returns how many of its bytes are whole frames.
 func readFrames(body io.Reader, buffer *[]byte) (whole int, err error) {
 	for {
 		b := *buffer
@@ -217,7 +215,7 @@ func readFrames(body io.Reader, buffer *[]byte) (whole int, err error) {
 	}
 }
 
-// take accepts a chunk that was received from chunks, and returns the stream's end if it is that.
+// take accepts a chunk received from chunks, and returns the error that ended the stream, if it did.
 func (s *stream) take(c chunk) error {
 	switch {
 	case c.err != nil:
@@ -232,8 +230,8 @@ func (s *stream) take(c chunk) error {
 	return nil
 }
 
-// next returns the next frame's line of the chunk taken last, and gives the buffer back after the last one.
-// The line is valid until the next call.
+// next returns the next line of the last chunk, and returns the buffer after the last line. The line is valid until the
+// next call.
 func (s *stream) next() (line []byte, ok bool) {
 	for len(s.current) > 0 {
 		line, s.current, _ = bytes.Cut(s.current, []byte{'\n'})
@@ -256,7 +254,8 @@ func (s *stream) reach(rv version) {
 	}
 }
 
-// laterOf returns the later of a version and how far the stream has come: some servers send deletions with an old version.
+// laterOf returns the later of rv and the version that the stream has reached: some servers send deletions with an old
+// version.
 func (s *stream) laterOf(rv version) version {
 	if rv.before(s.reached) {
 		return s.reached
@@ -278,17 +277,17 @@ func (s *stream) peek() []byte {
 	return nil
 }
 
-// A stream reads at most this much at once. Most have little, and an idle one keeps the smaller buffers.
+// A stream reads at most this much at once. Most streams carry little, and an idle one keeps the smaller buffers.
 //
-// While a server sends faster than we take, much has come by the time we read again. To take it in one piece matters
-// beyond the saved calls: what is read is what HTTP/2 lets the server send next, and in small pieces that costs both
-// ends a frame, a TLS record and a wake-up each.
+// While a server sends faster than we read, much has arrived by the time of the next read. Reading it in one piece
+// saves more than calls: HTTP/2 lets the server send as much as was read, and in small pieces each costs both ends a
+// frame, a TLS record and a wake-up.
 const (
 	minReadBytes = 64 << 10
 	maxReadBytes = 512 << 10
 )
 
-// nextReadBytes is how much to read at once, after a read of at most size that had so many bytes.
+// nextReadBytes returns the size of the next read, after a read of up to size returned that many bytes.
 func nextReadBytes(size, read int) int {
 	if size == minReadBytes && read >= size/2 || size == maxReadBytes && read >= size/8 {
 		return maxReadBytes
@@ -296,11 +295,11 @@ func nextReadBytes(size, read int) int {
 	return minReadBytes
 }
 
-// largeBuffers are those of maxReadBytes that no stream needs just now.
+// largeBuffers holds buffers of maxReadBytes that no stream is using.
 var largeBuffers = sync.Pool{New: func() any { return new([maxReadBytes]byte) }}
 
-// bufferFor returns an empty buffer of that size, which is this one if it has it. Where a long tail is to be put into
-// it, it is larger.
+// bufferFor returns an empty buffer of that size, reusing the given one if possible. It is larger if a long tail has to
+// fit.
 func bufferFor(buffer []byte, size, tail int) []byte {
 	switch {
 	case tail > size/2:
@@ -313,7 +312,8 @@ func bufferFor(buffer []byte, size, tail int) []byte {
 	return make([]byte, 0, size)
 }
 
-// keptBuffer returns what a stream keeps of a buffer that it has done with.
+// keptBuffer returns the buffer if a stream should keep it while idle. A large one goes back to the pool, and nil is
+// returned.
 func keptBuffer(buffer []byte) []byte {
 	if cap(buffer) == minReadBytes {
 		return buffer

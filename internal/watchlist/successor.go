@@ -8,17 +8,17 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// successor is a second stream, opened beside the live one to take its place. Until it does, whatever
-// becomes of it leaves the live stream alone.
+// successor is a second stream, opened beside the live one to replace it. Until then, whatever happens to it does not
+// affect the live stream.
 type successor struct {
 	*stream
-	due    *time.Timer // nil: not waited for
-	pause  *time.Timer // nil: what comes may be read at once
-	parked bool        // not read, until the live stream has caught up
+	due    *time.Timer // nil: no time limit
+	pause  *time.Timer // nil: it may be read at once
+	parked bool        // not read until the live stream has caught up
 	relist *relist     // nil: a rotation
 }
 
-// failedRelistRetry is when a relist that failed is tried again, if the interval is not shorter.
+// failedRelistRetry is the delay before a failed relist is retried, unless the interval is shorter.
 const failedRelistRetry = 5 * time.Minute
 
 func (f *follower) successorChunks() chan chunk {
@@ -47,7 +47,7 @@ func (s *successor) setDue(d time.Duration) {
 	s.due = time.NewTimer(d)
 }
 
-// resetDue starts the wait anew, if there is one.
+// resetDue restarts the time limit, if there is one.
 func (s *successor) resetDue(d time.Duration) {
 	if s.due != nil {
 		s.due.Reset(d)
@@ -61,7 +61,7 @@ func (s *successor) stopDue() {
 	}
 }
 
-// rest leaves a relist alone for a while, after so many of its objects have been read.
+// throttle pauses a relist after that many of its objects have been read.
 func (s *successor) throttle(objects int) {
 	if objects > 0 {
 		s.pause = time.NewTimer(time.Duration(objects) * time.Second / relistObjectsPerSecond)
@@ -75,7 +75,7 @@ func (s *successor) stopPause() {
 	}
 }
 
-// dropSuccessor closes the second stream and goes on with the first.
+// dropSuccessor closes the second stream and keeps the live one.
 func (f *follower) dropSuccessor() {
 	if f.successor == nil {
 		return
@@ -89,8 +89,8 @@ func (f *follower) dropSuccessor() {
 	f.successor = nil
 }
 
-// promoteSuccessor closes the live stream and goes on with the second. What both have delivered is dropped
-// by the position.
+// promoteSuccessor closes the live stream and continues with the second. Events that both deliver are recognised by the
+// position.
 func (f *follower) promoteSuccessor() {
 	f.live.close()
 	f.successor.stopDue()
@@ -99,8 +99,8 @@ func (f *follower) promoteSuccessor() {
 	f.rescheduleRotate()
 }
 
-// successorTakesOver goes on with a rotation's stream that the server has begun to answer, where the live one has come to
-// its end. Until then the live one is kept, since a watch that has nothing to say proves nothing by its silence.
+// successorTakesOver continues with a rotation's stream, once the server has begun to answer it, when the live stream
+// has ended. Before that the live stream is kept, because the silence of a watch without events proves nothing.
 func (f *follower) successorTakesOver(end error) bool {
 	s := f.successor
 	if s == nil || s.relist != nil || !s.opened || isOwnEnd(end) {
@@ -137,7 +137,7 @@ func (f *follower) takeFromSuccessor(c chunk) {
 	}
 }
 
-// readSuccessor handles what has come on the second stream, and lets it take over when it may.
+// readSuccessor handles the frames of the second stream, and lets it take over when it can.
 func (f *follower) readSuccessor(ctx context.Context) error {
 	s := f.successor
 	switch {
@@ -148,10 +148,10 @@ func (f *follower) readSuccessor(ctx context.Context) error {
 	case s.drained():
 		return nil
 	}
-	// The first frame of a rotation: that it came proves the watch good, unless it is an error.
+	// The first frame of a rotation proves that the watch works, unless it is an error.
 	line := s.peek()
 	if len(line) == 0 {
-		s.next() // blank lines, which it drops
+		s.next() // drops blank lines
 		return nil
 	}
 	first, err := parseFrame(line)
@@ -175,8 +175,8 @@ func (f *follower) successorTimedOut(ctx context.Context) error {
 	return nil
 }
 
-// beginRotate opens a plain watch from the position on a fresh connection, so that a bad API server or
-// connection is left before it does harm. Compared with a relist it costs the server nothing.
+// beginRotate opens a plain watch from the position on a fresh connection, to get away from a bad API server or
+// connection before it does harm. Compared with a relist it costs the server almost nothing.
 func (f *follower) beginRotate(ctx context.Context) {
 	if f.successor != nil || f.position.none() {
 		f.rescheduleRotate()
@@ -212,7 +212,7 @@ func (f *follower) failSuccessor(err error) {
 		f.rescheduleRotate()
 	}
 	if !isOwnEnd(err) {
-		f.Logger.Info("cannot replace stream, keeping the old one", append(f.fields(err),
+		f.Logger.Info("cannot rotate stream, keeping the old one", append(f.fields(err),
 			zap.String("kind", kind))...)
 	}
 	f.dropSuccessor()

@@ -13,10 +13,10 @@ import (
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/redact"
 )
 
-// headBytes is how much is kept of a frame that is too large: enough for the identity of most objects.
+// headBytes is how much of a frame that is too large is kept: enough for the identity of most objects.
 const headBytes = 256 << 10
 
-// frameTooLargeError is an [ErrFrameTooLarge] of which the beginning is known.
+// frameTooLargeError is an [ErrFrameTooLarge] with the beginning of the frame.
 type frameTooLargeError struct{ head []byte }
 
 func (e *frameTooLargeError) Error() string {
@@ -28,7 +28,7 @@ func (e *frameTooLargeError) Error() string {
 
 func (e *frameTooLargeError) Unwrap() error { return ErrFrameTooLarge }
 
-// objectTooLarge is the object of the frame that was too large, as far as its beginning tells.
+// objectTooLarge returns what is known of the object of a frame that was too large.
 func objectTooLarge(err error) redact.Identity {
 	var large *frameTooLargeError
 	if errors.As(err, &large) {
@@ -37,10 +37,10 @@ func objectTooLarge(err error) redact.Identity {
 	return redact.Identity{}
 }
 
-// identityInHead reads what a frame, cut anywhere, shows of its object's identity.
+// identityInHead reads the identity of the object, as far as the frame shows it before the cut.
 func identityInHead(head []byte) (id redact.Identity) {
 	dec := json.NewDecoder(bytes.NewReader(head))
-	_ = members(dec, func(key string) error { // what was cut ends in an error
+	_ = members(dec, func(key string) error { // a frame that was cut ends in an error
 		if key != "object" {
 			return errOther
 		}
@@ -64,8 +64,8 @@ func identityInHead(head []byte) (id redact.Identity) {
 
 var errOther = errors.New("another member")
 
-// members calls member with the key of each member of an object, up to where it can be read. A value that member does not
-// read, which it says with errOther, is passed over.
+// members calls member with the key of each member of an object, as far as the object can be read. If member returns
+// errOther, it has not read the value, which is then skipped.
 func members(dec *json.Decoder, member func(key string) error) error {
 	if token, err := dec.Token(); err != nil || token != json.Delim('{') {
 		return errNotAFrame
@@ -103,13 +103,13 @@ func skipLine(body io.Reader, buffer []byte) (rest []byte, err error) {
 	}
 }
 
-// tooLargeInSnapshot deals with an object of a snapshot that is too large to be read. If its identity is known a record
-// without a body stands for it, and it is not missing. If not, nothing is proven missing.
+// tooLargeInSnapshot handles an object of a snapshot that is too large to read. If its identity is known, a record
+// without a body is emitted and the object counts as present. If not, the snapshot no longer proves any object gone.
 func (r *Reader) tooLargeInSnapshot(ctx context.Context, pass *snapshotPass, head []byte) error {
 	pass.received++
 	id, err := r.identifyTooLarge(head)
 	if err != nil {
-		r.faults.badSnapshots++ // another try would bring it again
+		r.faults.badSnapshots++ // another try would meet it again
 		return r.unidentifiedInSnapshot(pass, err)
 	}
 	key, rv := keyOf(id), parseVersion(id.ResourceVersion)
@@ -131,7 +131,7 @@ func (r *Reader) tooLargeInSnapshot(ctx context.Context, pass *snapshotPass, hea
 	return nil
 }
 
-// identifyTooLarge returns the identity of an object that is too large, if all of it is known.
+// identifyTooLarge returns the identity of an object that is too large, if it is complete.
 func (r *Reader) identifyTooLarge(head []byte) (redact.Identity, error) {
 	r.Observer.FrameUndecodable()
 	err := &frameTooLargeError{head}
@@ -139,7 +139,7 @@ func (r *Reader) identifyTooLarge(head []byte) (redact.Identity, error) {
 	if id.UID == "" || id.Name == "" || id.ResourceVersion == "" {
 		return id, err
 	}
-	r.Logger.Error("object is too large to be read, a record without a body stands for it",
+	r.Logger.Error("object is too large to be read, emitting a record without a body for it",
 		append(r.fields(err), zap.String("name", id.Name), zap.String("object_namespace", id.Namespace))...)
 	return id, nil
 }

@@ -15,6 +15,8 @@ type Cause struct {
 	Revision int64
 }
 
+const gapEvent = "k8s.watch.gap"
+
 // Gap is a gap record.
 type Gap struct {
 	Reason            string

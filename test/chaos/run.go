@@ -555,7 +555,7 @@ func (r *run) judge(before, listed map[schema.GroupVersionResource]harness.Listi
 			Resource: name, Prefix: o.prefix, Lives: r.lives, Batches: r.sink.Batches(),
 			Events: r.truths[o].Between(r.t, "0", listed[o.resource].ResourceVersion), Until: number(before[o.resource].ResourceVersion),
 			Listed: listed[o.resource].State, Before: before[o.resource].State,
-			Causes: r.caused, Restores: r.restores, Denied: denied, Refused: refused[name],
+			Causes: r.caused, Restores: r.restores, Denied: denied, DeniedGaps: r.sink.deniedGaps(name), Refused: refused[name],
 		}
 		if rescopes(name) {
 			e.Rescoped = r.rescoped

@@ -45,6 +45,7 @@ type Sink struct {
 	records   int
 	poison    *Poison
 	denied    map[denial]bool       // what was refused for good, and not because of something else in its batch
+	deniedGap map[string][]Gap      // gap records that were, by resource
 	refusals  map[string]int        // how many records were, by resource
 	states    map[string]fold.State // by resource: what who applies the records believes
 }
@@ -81,7 +82,7 @@ const lifeHeader = "chaos-life"
 func StartSink(t testing.TB) *Sink {
 	t.Helper()
 	s := &Sink{address: harness.FreeAddress(t), changed: make(chan struct{}), stored: make(chan struct{}), states: map[string]fold.State{},
-		denied: map[denial]bool{}, refusals: map[string]int{}}
+		denied: map[denial]bool{}, deniedGap: map[string][]Gap{}, refusals: map[string]int{}}
 	s.Start(t)
 	t.Cleanup(s.Kill)
 	return s
@@ -200,8 +201,11 @@ func (s *Sink) deny(b behaviour, records []harness.Record) error {
 			continue // it has to come again without what it came with
 		}
 		s.refusals[record.Resource]++
-		if record.Object != nil {
+		switch {
+		case record.Object != nil:
 			s.denied[denial{record.Resource, revisionOf{record.Object.UID, number(record.Object.ResourceVersion)}}] = true
+		case record.Event == gapEvent:
+			s.deniedGap[record.Resource] = append(s.deniedGap[record.Resource], newGap(record, time.Now()))
 		}
 	}
 	if b == denying {
@@ -222,6 +226,13 @@ func (s *Sink) deniedVersions() map[denial]bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return maps.Clone(s.denied)
+}
+
+// deniedGaps are the gap records of a resource that were refused for good.
+func (s *Sink) deniedGaps(resource string) []Gap {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.deniedGap[resource])
 }
 
 // Refused is how many records were refused for good, by resource.

@@ -43,11 +43,13 @@ type Evidence struct {
 	Listed   fold.State      // by the API server
 	Before   fold.State      // as listed a moment before, where objects may go by themselves
 
-	Causes   []Cause         // what was done to the parts
-	Restores []Restore       // of etcd
-	Rescoped []time.Time     // when other namespaces were configured
-	Denied   map[denial]bool // by the sink, for good
-	Refused  int             // how many records of the resource the sink has refused for good
+	Causes   []Cause     // what was done to the parts
+	Restores []Restore   // of etcd
+	Rescoped []time.Time // when other namespaces were configured
+
+	Denied     map[denial]bool // by the sink, for good
+	DeniedGaps []Gap           // of the resource, likewise
+	Refused    int             // how many records of the resource the sink has refused for good
 }
 
 // Verdict is what was found of one resource, or of several together.
@@ -107,7 +109,7 @@ func Judge(e Evidence) Verdict {
 			switch record.Event {
 			case "k8s.snapshot.end":
 				v.takeEnd(e, batch, record, sets)
-			case "k8s.watch.gap":
+			case gapEvent:
 				gap := newGap(record, batch.At)
 				gaps = append(gaps, gap)
 				v.takeGap(e, gap)
@@ -147,7 +149,8 @@ func Judge(e Evidence) Verdict {
 		if !ofNamespace {
 			first = sets[""]
 		}
-		denied := e.Denied[denial{e.Resource, revisionOf{event.UID, event.Revision}}]
+		denied := e.Denied[denial{e.Resource, revisionOf{event.UID, event.Revision}}] ||
+			slices.ContainsFunc(e.DeniedGaps, func(g Gap) bool { return g.covers(namespace, event.Revision) })
 		switch {
 		case event.Revision <= first.revision:
 			v.Earlier++

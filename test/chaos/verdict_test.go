@@ -75,6 +75,12 @@ func (s *story) deny(uid string, rv int64) *story {
 	return s
 }
 
+// denyGap lets the sink have refused a gap record for good.
+func (s *story) denyGap(gap harness.Record) *story {
+	s.DeniedGaps, s.Refused = []Gap{newGap(gap, second(11))}, 1
+	return s
+}
+
 // restore lets etcd have been set back, and hold something else at the end.
 func (s *story) restore(r Restore, listed fold.State) *story {
 	s.Restores, s.Listed = []Restore{r}, listed
@@ -167,6 +173,11 @@ func TestVerdict(t *testing.T) {
 		},
 		"refused for good, and no gap reports it": {
 			story: newStory().store(5, 1, "", five, six).store(12, 2, "", seven).deny("b", 8), want: "1 0 0 0 1",
+		},
+		"a gap record was refused for good, and another gap reports it": {
+			story: newStory().store(5, 1, "", five, six).store(12, 2, "", dropped(6, 8)).
+				denyGap(gap(6, 8)).because(Cause{SinkDenies, second(10), second(12), 8}),
+			want: "0 0 0 0 2", gaps: 2,
 		},
 		"something else is missing in a gap of what was refused": {
 			story: newStory().store(5, 1, "", five, six).store(12, 2, "", dropped(6, 8)).

@@ -9,7 +9,7 @@ import (
 // column is one of a table.
 type column struct {
 	key, title, format string
-	spread             bool   // the least and the most too
+	spread             bool   // also show the minimum and maximum
 	over               string // a contender: how many times its figure
 }
 
@@ -30,7 +30,7 @@ var tables = []table{
 		{key: "cpu_total_s", title: "CPU s with start-up", format: "%.2f"},
 		{key: "peak_mb", title: "peak RSS MB", format: "%.0f", spread: true},
 		{key: "wall_s", title: "wall s", format: "%.2f"},
-		{key: "written_s", title: "of it until the last byte is written", format: "%.2f"},
+		{key: "written_s", title: "until the last byte is written", format: "%.2f"},
 		{key: "allocated_mb", title: "allocated MB", format: "%.0f"},
 		{key: "stream_mb", title: "stream MB", format: "%.0f"},
 	}},
@@ -44,37 +44,37 @@ var tables = []table{
 		{key: "wall_s", title: "× floor", format: "%.2f", over: floorRatio},
 		{key: "allocated_mb", title: "allocated MB", format: "%.0f"},
 	}},
-	{scenario: "live", title: "Live changes, 1,000 a second", columns: []column{
-		{key: "cpu_us_event", title: "CPU µs a change", format: "%.0f", spread: true},
+	{scenario: "live", title: "Live changes, 1,000 per second", columns: []column{
+		{key: "cpu_us_event", title: "CPU µs per change", format: "%.0f", spread: true},
 		{key: "cpu_us_event", title: "× floor", format: "%.1f", over: floorRatio},
 		{key: "cpu_us_event", title: "× k8sobjects watch", format: "%.2f", over: "k8sobjects, watch"},
 		{key: "peak_mb", title: "peak RSS MB", format: "%.0f"},
 	}},
-	{scenario: "latency", title: "Latency of a change, batch timeout 0", count: "changes a second", columns: []column{
+	{scenario: "latency", title: "Latency of a change, batch timeout 0", count: "changes per second", columns: []column{
 		{key: "p50_ms", title: "p50 ms", format: "%.2f"}, {key: "p99_ms", title: "p99 ms", format: "%.2f"}, {key: "max_ms", title: "max ms", format: "%.1f"},
 	}},
 	{scenario: "idle", title: "Idle, 30 resources", count: "objects", columns: []column{
 		{key: "core_percent", title: "% of a core", format: "%.3f"}, {key: "rss_mb", title: "RSS MB", format: "%.0f"},
 	}},
-	{scenario: "swap", title: "Relist while 200 objects a second change, to OTLP", count: "pods of 8 KB", columns: []column{
+	{scenario: "swap", title: "Relist while 200 objects change per second, to OTLP", count: "pods of 8 KB", columns: []column{
 		{key: "cpu_s", title: "CPU s", format: "%.2f"},
 		{key: "rss_rise_mb", title: "peak RSS + MB", format: "%.0f"},
 		{key: "before_mb", title: "peak RSS before MB", format: "%.0f"},
 		{key: "wall_s", title: "wall s", format: "%.2f"},
-		{key: "records", title: "records of what has not changed", format: "%.0f"},
+		{key: "records", title: "records of unchanged objects", format: "%.0f"},
 		{key: "quiet_p99_ms", title: "p99 ms of live changes before", format: "%.1f"},
 		{key: "swap_p99_ms", title: "during", format: "%.1f"},
 	}},
-	{scenario: "restart", title: "Restart with a checkpoint, 500 changes meanwhile", count: "pods of 8 KB", columns: []column{
+	{scenario: "restart", title: "Restart with a checkpoint, 500 changes during the downtime", count: "pods of 8 KB", columns: []column{
 		{key: "cpu_s", title: "CPU s with start-up", format: "%.2f", spread: true},
-		{key: "resumed_s", title: "s until the watch goes on", format: "%.2f"},
-		{key: "caught_up_s", title: "s until the last change is told", format: "%.2f"},
+		{key: "resumed_s", title: "s until the watch resumes", format: "%.2f"},
+		{key: "caught_up_s", title: "s until the last change is emitted", format: "%.2f"},
 		{key: "peak_mb", title: "peak RSS MB", format: "%.0f"},
 		{key: "records", title: "records", format: "%.0f"},
 	}},
-	{scenario: "inventory", title: "What is kept of each object", count: "objects", columns: []column{
-		{key: "heap_b_object", title: "heap B an object", format: "%.0f"},
-		{key: "rss_b_object", title: "RSS B an object", format: "%.0f"},
+	{scenario: "inventory", title: "Memory per object", count: "objects", columns: []column{
+		{key: "heap_b_object", title: "heap B per object", format: "%.0f"},
+		{key: "rss_b_object", title: "RSS B per object", format: "%.0f"},
 		{key: "heap_mb", title: "heap MB", format: "%.0f"},
 		{key: "rss_mb", title: "RSS MB", format: "%.0f"},
 		{key: "peak_mb", title: "peak RSS MB", format: "%.0f"},
@@ -90,9 +90,9 @@ var tables = []table{
 		{key: "server_cpu_s", title: "CPU s of kube-apiserver", format: "%.2f", spread: true},
 		{key: "server_cpu_s", title: "× floor", format: "%.2f", over: floorRatio},
 		{key: "server_peak_mb", title: "its peak RSS MB", format: "%.0f"},
-		{key: "server_rise_mb", title: "above what it had", format: "%.0f"},
-		{key: "cpu_total_s", title: "CPU s of who reads, with start-up", format: "%.2f"},
-		{key: "peak_mb", title: "peak RSS MB of one", format: "%.0f"},
+		{key: "server_rise_mb", title: "increase", format: "%.0f"},
+		{key: "cpu_total_s", title: "CPU s of the client, with start-up", format: "%.2f"},
+		{key: "peak_mb", title: "peak RSS MB of one client", format: "%.0f"},
 		{key: "wall_s", title: "wall s, with start-up", format: "%.2f"},
 	}},
 }
@@ -102,7 +102,7 @@ func (r *Results) Markdown() string {
 	var b strings.Builder
 	m := r.Machine
 	fmt.Fprintf(&b, "<!-- Written by `make bench`; do not edit. -->\n# Figures\n\nMeasured on %s by `make bench%s` in %s, on %d cores of %s with %d GiB, Linux %s, %s, %s. "+
-		"[performance.md](performance.md) says what each figure means. Medians; in brackets the least and the most of several runs.\n",
+		"[performance.md](performance.md) explains each figure. Medians; in brackets the minimum and maximum of several runs.\n",
 		r.At.Format("2006-01-02"), r.Flags, r.Took, m.Cores, m.Processor, m.MemoryGiB, m.Kernel, m.Go, strings.Join(m.Versions, ", "))
 	for _, t := range tables {
 		b.WriteString(t.markdown(r))

@@ -12,10 +12,10 @@ import (
 
 const masked = "[REDACTED]"
 
-// Fingerprint makes what stands in the place of a value of a Secret or ConfigMap.
+// Fingerprint returns the replacement of a value of a Secret or ConfigMap.
 type Fingerprint func(value []byte) string
 
-// where is what decides about a value, beside its key.
+// where is the place of a value, which decides about it together with its key.
 type where int
 
 const (
@@ -24,7 +24,7 @@ const (
 	theSecret
 	theConfigMap
 	metadata
-	ownMetadata // of the object itself
+	ownMetadata // metadata of the object itself
 	owners
 	owner
 	annotations
@@ -78,7 +78,8 @@ func namesKeys(group string) bool {
 	return namesKeysIn.MatchString(group)
 }
 
-// at applies the policy to the value of a place. inSecretKind: an object around it has a kind that ends in Secret.
+// at applies the policy to the value at a place. inSecretKind means that an enclosing object has a kind that ends in
+// Secret.
 func (p policy) at(t Tree, w where, inSecretKind bool) Tree {
 	switch t.Kind {
 	case '{':
@@ -146,7 +147,7 @@ func (p policy) plainFingerprint(t Tree) Tree {
 	return Tree{Scalar: p.fingerprint(text)}
 }
 
-// text applies the rules for strings. Texts that are no documents have shapes; see Shapes.
+// text applies the rules for strings. Texts that are not documents are searched for shapes; see Shapes.
 func (p policy) text(s string, w where) Tree {
 	trimmed := strings.TrimLeft(s, " \n\t\r")
 	if len(trimmed) >= 5 && (trimmed[0] == '{' || trimmed[0] == '[') && json.Valid([]byte(s)) {
@@ -215,7 +216,7 @@ func (p policy) array(t Tree, w where, inSecretKind bool) Tree {
 	return out
 }
 
-// command applies the rules for the options of a command that hold for every program.
+// command applies the rules for command options that are the same for every program.
 func (p policy) command(t Tree, inSecretKind bool) Tree {
 	out := Tree{Kind: '['}
 	previous := ""
@@ -291,7 +292,7 @@ type context struct {
 	hasMetadata                        *bool
 }
 
-// identity are the members of metadata that no rule for texts changes.
+// identity lists the members of metadata that no rule for texts changes.
 var identity = []string{"uid", "resourceVersion", "namespace", "name", "generation", "creationTimestamp", "deletionTimestamp"}
 
 var pairValues = []string{"value", "values", "default", "defaultValue", "stringValue", "val"}
@@ -497,7 +498,7 @@ func (p policy) ofObject(m Member, c context) (out Tree, stays bool) {
 	return descend(anywhere)
 }
 
-// own is metadata of the object itself, of which the first tells what the object is.
+// own handles metadata of the object itself. The first of several metadata members identifies the object.
 func (p policy) own(v Tree, c context) (Tree, bool) {
 	if v.Kind == '{' && !*c.hasMetadata {
 		*c.hasMetadata = true
@@ -516,7 +517,7 @@ func (p policy) metadata(v Tree, c context) (Tree, bool) {
 	return p.at(v, anywhere, c.inSecretKind), true
 }
 
-// ofSecret is all that a Secret shows.
+// ofSecret returns the members that remain of a Secret.
 func (p policy) ofSecret(m Member, c context) (Tree, bool) {
 	switch m.Key {
 	case "data":
@@ -568,7 +569,7 @@ func isDocument(s string) bool {
 	return s != "" && (s[0] == '{' || s[0] == '[' || strings.Contains(s, "\n")) || strings.HasPrefix(s, "H4sI") && len(s) > 40
 }
 
-// Gunzip returns what a string in base64 and gzip holds, or "".
+// Gunzip returns the content of a string in base64 and gzip, or "".
 func Gunzip(s string) string {
 	raw, err := base64.StdEncoding.DecodeString(s)
 	if err != nil {

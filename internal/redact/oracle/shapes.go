@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// shape is a secret that is recognized wherever it stands. The first group that matched is what must be masked.
+// shapes match secrets that are recognized in any place. The first group that matched has to be masked.
 var shapes = []*regexp.Regexp{
 	regexp.MustCompile(`(-----BEGIN (?:[A-Z0-9 ]+ )?PRIVATE KEY(?: BLOCK)?-----(?s:.*?)(?:-----END [A-Z0-9 ]*-+|$))`),
 	regexp.MustCompile(`(?:^|[^A-Za-z0-9_])(eyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]+)*)`),
@@ -15,7 +15,7 @@ var shapes = []*regexp.Regexp{
 	regexp.MustCompile(`(?:hooks\.slack\.com/services/|api\.telegram\.org/bot)([^\s"'` + "`" + `\\<>]+)`),
 }
 
-// Shapes returns the secrets in a text that every form of the policy must mask.
+// Shapes returns the secrets in a text that every implementation of the policy must mask.
 func Shapes(s string) []string {
 	var all []string
 	for _, shape := range shapes {
@@ -26,7 +26,7 @@ func Shapes(s string) []string {
 	return all
 }
 
-// Mask masks what has one of the shapes.
+// Mask masks everything that has one of the shapes.
 func Mask(s string) string {
 	for _, secret := range Shapes(s) {
 		s = strings.ReplaceAll(s, secret, masked)
@@ -34,7 +34,7 @@ func Mask(s string) string {
 	return s
 }
 
-// suspicious is any sign of what the policy could mask in a text.
+// suspicious matches any sign of something that the policy could mask in a text.
 var suspicious = regexp.MustCompile(`(?i)[=:@$]|--|\{s?sha|eyJ|[a-z0-9]{6}\.[a-z0-9]{16}|a3t|akia|asia|abia|acca|gh[pousr]_|github_pat|gl[a-z]+[-_]|xox|xapp|sk[-_]|rk_|hv[sbr]\.|aiza|ya29|sg\.|npm_|pypi-|do[a-z]_v1|dp\.pt|dapi|shp|sntry|hf_|sha256~|age-secret|lin_api|pul-|ltai|bearer|basic|token|digest|negotiate|apikey|hooks|discord|webhook|telegram|^\s*[\[{]|H4sI|^data:`)
 
 // IsInnocent reports whether a text has no sign of anything that the policy could mask.

@@ -1,5 +1,6 @@
-// Package oracle is a slow second form of the redaction policy, for tests: encoding/json makes a tree of an object, and
-// the rules are applied to the tree by recursion, regular expressions and maps. It shares no code with the fast form.
+// Package oracle is a slow, independent implementation of the redaction policy for tests: encoding/json parses an
+// object to a tree, and the rules are applied to the tree with recursion, regular expressions and maps. It shares no
+// code with the fast implementation.
 package oracle
 
 import (
@@ -9,14 +10,15 @@ import (
 	"io"
 )
 
-// Tree is a JSON value. Members keep their order, and duplicate ones stay, so that nothing can hide behind another.
+// Tree is a JSON value. Members keep their order, and duplicates are kept, so that nothing can hide behind another
+// member.
 type Tree struct {
 	Kind    byte // '{', '[', or 0 for a scalar
 	Scalar  any  // string, json.Number, bool or nil
 	Members []Member
 	Items   []Tree
 
-	// Document is the content of a string in which something was masked. The string may be written in any way.
+	// Document is the content of a string in which something was masked. The string may be encoded in any way.
 	Document *Tree
 }
 

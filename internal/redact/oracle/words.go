@@ -13,7 +13,7 @@ var (
 	upperRun   = regexp.MustCompile(`([A-Z])([A-Z][a-z])`)
 )
 
-var knownWords sync.Map // by key; tests ask for the same ones again and again
+var knownWords sync.Map // by key; tests look up the same keys many times
 
 // wordsOf splits a key into words, in lower case.
 func wordsOf(key string) []string {
@@ -107,5 +107,5 @@ func IsSensitive(key string) bool {
 var references = regexp.MustCompile(`^(|true|false|True|False|none|required|optional|null|nil|~|<nil>|<none>|\{\}|\[\]|\[REDACTED\]|\*\*\*|\*{6}|<redacted>|\[MASKED\]|` +
 	`\$\([\w.-]+\)|\$\{(env:)?[\w.-]+\}|\$[A-Z_][A-Z0-9_]*|\{\{.*\}\}|/[\w.@:*{}$/-]+|file://.+|(ref\+)?vault:.+|op://.+|arn:aws:(secretsmanager|ssm|kms):.+|projects/.*/secrets/.*|ENC\[AES256_GCM,.*\]|\[REDACTED len=.*\])$`)
 
-// isReference reports whether a value says where a secret is. The tests use no value about whose form one could argue.
+// isReference reports whether a value refers to a secret elsewhere. The tests use no value whose form is debatable.
 func isReference(v string) bool { return references.MatchString(strings.TrimSpace(v)) }
