@@ -74,7 +74,7 @@ func sentinelsIn(t *testing.T, object map[string]any) []string {
 	return slices.Compact(found)
 }
 
-// divide tells the entries with sentinels from the innocent ones.
+// divide separates the entries with sentinels from the innocent ones.
 func divide(entries []*entry) (leaking, innocents []*entry) {
 	for _, e := range entries {
 		if e.innocent {
@@ -86,9 +86,9 @@ func divide(entries []*entry) (leaking, innocents []*entry) {
 	return leaking, innocents
 }
 
-// allSentinels returns the sentinels of the entries and those that the API server tells.
+// allSentinels returns the sentinels of the entries and of the errors of the leaky server.
 func allSentinels(entries []*entry) []string {
-	all := slices.Clone(told)
+	all := slices.Clone(errorSentinels)
 	for _, e := range entries {
 		all = append(all, e.sentinels...)
 	}
@@ -106,8 +106,8 @@ func (e *entry) content() map[string]any {
 	return object.Object
 }
 
-// differs says what a body lacks of an object, or has otherwise; the API server adds what it likes.
-func differs(path string, want, have any) string {
+// difference describes where a body lacks something of an object, or has another value. What the API server adds does not count.
+func difference(path string, want, have any) string {
 	switch want := want.(type) {
 	case map[string]any:
 		object, ok := have.(map[string]any)
@@ -115,8 +115,8 @@ func differs(path string, want, have any) string {
 			return fmt.Sprintf("%s is %v, not an object", path, have)
 		}
 		for name, value := range want {
-			if difference := differs(path+"."+name, value, object[name]); difference != "" {
-				return difference
+			if found := difference(path+"."+name, value, object[name]); found != "" {
+				return found
 			}
 		}
 		return ""
@@ -126,8 +126,8 @@ func differs(path string, want, have any) string {
 			return fmt.Sprintf("%s is %v, not a list of %d", path, have, len(want))
 		}
 		for i, value := range want {
-			if difference := differs(fmt.Sprintf("%s[%d]", path, i), value, list[i]); difference != "" {
-				return difference
+			if found := difference(fmt.Sprintf("%s[%d]", path, i), value, list[i]); found != "" {
+				return found
 			}
 		}
 		return ""

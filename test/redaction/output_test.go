@@ -28,7 +28,7 @@ type output struct {
 	mu       sync.Mutex
 	requests [][]byte
 	bodies   map[string]string // JSON, by key
-	broken   []string          // records without the object that they are about
+	broken   []string          // records without a redacted object
 }
 
 // startOutput starts an OTLP server that ends with the test.
@@ -138,6 +138,13 @@ func (o *output) awaitAll(t *testing.T, what string, sets ...[]string) {
 		}
 		return fmt.Sprintf("%d are missing, such as %s", len(missing), missing[0])
 	})
+}
+
+// problems describes the records without a redacted object.
+func (o *output) problems() []string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return slices.Clone(o.broken)
 }
 
 // bodyOf returns the body of the record of a change.

@@ -9,10 +9,10 @@ import (
 	"github.com/k8swatchlist/k8swatchlistreceiver/tools/controlplane"
 )
 
-// The phases, by which copies of the corpus are called. Those of the phase live are changed while the collector is down.
+// The phases, which the copies of the corpus are named after.
 const (
 	initial = "initial" // created before the collector starts
-	live    = "live"    // while it runs
+	live    = "live"    // while it runs, and changed while it is down
 	down    = "down"    // while it is down
 )
 
@@ -22,6 +22,9 @@ const (
 func TestNoSentinelLeavesTheCollector(t *testing.T) {
 	t.Parallel()
 	entries, left := readCorpus(t)
+	if left != len(notCreatable) {
+		t.Errorf("%d objects of the corpus cannot be created, not %d", left, len(notCreatable))
+	}
 	c := harness.StartCluster(t, controlplane.Options{})
 	etcd := harness.ConnectEtcd(t, c)
 	custom := define(t, c, entries)
@@ -30,7 +33,7 @@ func TestNoSentinelLeavesTheCollector(t *testing.T) {
 	for _, phase := range []string{initial, live, down} {
 		p.createNamespace(t, phase)
 	}
-	server := startTalkative(t, c)
+	server := startLeakyServer(t, c)
 	p.create(t, initial, entries)
 	p.requireServed(t, initial, entries)
 
@@ -49,9 +52,9 @@ func TestNoSentinelLeavesTheCollector(t *testing.T) {
 	all(func(s *subject) {
 		s.awaitAll(t, "what was modified", keys(entries, initial, "MODIFIED", "live"))
 		s.awaitAll(t, "what was deleted", keys(entries, initial, "DELETED", "live"))
-		s.visit(t)
+		s.keepPages(t)
 		s.collector.Kill(t)
-		s.bury(t)
+		s.keepFiles(t)
 	})
 
 	p.change(t, live, leaking)
@@ -66,8 +69,8 @@ func TestNoSentinelLeavesTheCollector(t *testing.T) {
 		s.awaitAll(t, "what was modified while it was down", keys(leaking, live, "MODIFIED", "recovered"), keys(leaking, live, "ADDED", "recovered"))
 		s.awaitAll(t, "what was added while it was down", keys(leaking, down, "ADDED", "recovered"))
 		s.awaitAll(t, "what was deleted while it was down", keys(innocents, live, "DELETED", "recovered"))
-		harness.Poll(t, patience, "the collector to hear every error", func() string {
-			return server.unheard(s.userAgent())
+		harness.Poll(t, patience, "the collector to be sent every error", func() string {
+			return server.unsent(s.userAgent())
 		})
 		harness.Poll(t, patience, "the component status to have a reason without its secrets", func() string {
 			if status := get(t, s.status); !bytes.Contains(status, []byte("password=[REDACTED] is wrong")) {
@@ -75,33 +78,47 @@ func TestNoSentinelLeavesTheCollector(t *testing.T) {
 			}
 			return ""
 		})
-		s.visit(t)
+		s.keepPages(t)
 		s.collector.Interrupt(t)
-		s.bury(t)
+		s.keepFiles(t)
 	})
 
 	sentinels := allSentinels(leaking)
-	search := newSearcher(sentinels)
-	began, bytesLeft := time.Now(), 0
+	t.Logf("%d objects of %d resources, %d of them custom: %d with %d sentinels, %d innocents; %d lists were left out",
+		len(entries), len(resources(entries)), custom, len(leaking), len(sentinels), len(innocents), left)
 	all(func(s *subject) {
-		for where, text := range s.everything() {
-			bytesLeft += len(text)
-			for _, found := range search.search(text) {
-				t.Errorf("body %s, %s: %s", s.body, where, found)
-			}
-		}
-		for _, problem := range s.broken {
-			t.Errorf("body %s: %s", s.body, problem)
-		}
-		for _, e := range innocents {
-			for _, change := range append(keys([]*entry{e}, initial, "SNAPSHOT", "initial"), keys([]*entry{e}, live, "ADDED", "live")...) {
-				if difference := differs("", e.content(), s.bodyOf(t, change)); difference != "" {
-					t.Errorf("body %s: %s: %s", s.body, change, difference)
-				}
-			}
-		}
+		requireNoSentinel(t, s, sentinels)
+		requireInnocents(t, s, innocents)
 	})
-	t.Logf("%d objects of %d resources, %d of them custom (and %d lists, which no client can create), with %d sentinels; %d innocents",
-		len(entries), len(resources(entries)), custom, left, len(sentinels), len(innocents))
-	t.Logf("searched %.1f MB, %.1f MB with what was unpacked, in %s", float64(bytesLeft)/1e6, float64(search.searched)/1e6, time.Since(began).Round(time.Millisecond))
+}
+
+// requireNoSentinel: nothing that left the collector contains a sentinel, and each record has its object.
+func requireNoSentinel(t *testing.T, s *subject, sentinels []string) {
+	t.Helper()
+	search := newSearcher(sentinels)
+	began, size := time.Now(), 0
+	for where, text := range s.everything() {
+		size += len(text)
+		for _, found := range search.search(text) {
+			t.Errorf("body %s, %s: %s", s.body, where, found)
+		}
+	}
+	for _, problem := range s.problems() {
+		t.Errorf("body %s: %s", s.body, problem)
+	}
+	t.Logf("body %s: searched %.1f MB, and %.1f MB that was packed in it, in %s", s.body,
+		float64(size)/1e6, float64(search.searched-int64(size))/1e6, time.Since(began).Round(time.Millisecond))
+}
+
+// requireInnocents: the innocents came as they are, as initial state and live.
+func requireInnocents(t *testing.T, s *subject, innocents []*entry) {
+	t.Helper()
+	changes := [][]string{keys(innocents, initial, "SNAPSHOT", "initial"), keys(innocents, live, "ADDED", "live")}
+	for i, e := range innocents {
+		for _, keys := range changes {
+			if found := difference("", e.content(), s.bodyOf(t, keys[i])); found != "" {
+				t.Errorf("body %s: %s: %s", s.body, keys[i], found)
+			}
+		}
+	}
 }

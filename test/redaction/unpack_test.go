@@ -13,7 +13,7 @@ const (
 	largestBytes = 8 << 20 // of what a gzip member holds
 )
 
-// unpack calls see with the text, and with what is packed in it in gzip and base64 in any order. packing says how.
+// unpack calls see with the text, and with what is packed in it in gzip and base64 in any order. packing names the layers.
 func unpack(text []byte, see func(packing, text []byte)) { unpackInside(nil, text, see, 0) }
 
 func unpackInside(packing, text []byte, see func(packing, text []byte), depth int) {

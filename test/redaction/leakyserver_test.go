@@ -17,33 +17,33 @@ import (
 	"github.com/k8swatchlist/k8swatchlistreceiver/test/harness"
 )
 
-// talkative is an aggregated API server, behind the real one, that cannot read its objects and gives secrets away in the
-// reasons: they go into the log, the component status and whatever else reports errors.
-type talkative struct {
+// leakyServer is an aggregated API server behind the real one that fails, and whose errors contain secrets. Errors go into the log,
+// the component status and whatever else reports them.
+type leakyServer struct {
 	mu    sync.Mutex
-	lists map[string]int           // requests by their user agent
-	heard map[string][answers]bool // by user agent
+	lists map[string]int              // requests by their user agent
+	sent  map[string][errorKinds]bool // by user agent
 }
 
 var (
-	reports     = schema.GroupVersionResource{Group: "talkative.example.com", Version: "v1", Resource: "reports"}
+	reports     = schema.GroupVersionResource{Group: "leaky.example.com", Version: "v1", Resource: "reports"}
 	apiServices = schema.GroupVersionResource{Group: "apiregistration.k8s.io", Version: "v1", Resource: "apiservices"}
 )
 
-// told are the sentinels in its answers.
-var told = []string{
+// errorSentinels are the sentinels in its errors.
+var errorSentinels = []string{
 	"SENTINEL-9001-kV7q", "SENTINEL-9002-kV7q", "SENTINEL-9003-kV7q", "SENTINEL-9004-kV7q", "SENTINEL-9005-kV7q", "SENTINEL-9006-kV7q",
 }
 
-// What it answers, with two sentinels each.
+// The errors that it answers with, with two sentinels each.
 const (
 	statusForList = iota
 	textForList
 	statusInWatch
-	answers
+	errorKinds
 )
 
-var said = [answers]struct {
+var leakyErrors = [errorKinds]struct {
 	status      int
 	contentType string
 	body        string
@@ -55,9 +55,9 @@ var said = [answers]struct {
 		`"reason":"InternalError","message":"lost amqp://reports:%s@mq/: client_secret=%s"}}` + "\n"},
 }
 
-func startTalkative(t *testing.T, c *harness.Cluster) *talkative {
+func startLeakyServer(t *testing.T, c *harness.Cluster) *leakyServer {
 	t.Helper()
-	s := &talkative{lists: map[string]int{}, heard: map[string][answers]bool{}}
+	s := &leakyServer{lists: map[string]int{}, sent: map[string][errorKinds]bool{}}
 	server := httptest.NewTLSServer(s)
 	t.Cleanup(func() {
 		server.CloseClientConnections()
@@ -72,7 +72,7 @@ func startTalkative(t *testing.T, c *harness.Cluster) *talkative {
 		t.Fatal(err)
 	}
 	service := &corev1.Service{
-		ObjectMeta: metav1.ObjectMeta{Name: "talkative"},
+		ObjectMeta: metav1.ObjectMeta{Name: "leaky"},
 		Spec: corev1.ServiceSpec{
 			Type: corev1.ServiceTypeExternalName, ExternalName: "localhost", Ports: []corev1.ServicePort{{Port: int32(number)}},
 		},
@@ -84,7 +84,7 @@ func startTalkative(t *testing.T, c *harness.Cluster) *talkative {
 		"apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService", "metadata": map[string]any{"name": "v1." + reports.Group},
 		"spec": map[string]any{
 			"group": reports.Group, "version": reports.Version, "groupPriorityMinimum": int64(1000), "versionPriority": int64(15),
-			"service":               map[string]any{"namespace": "default", "name": "talkative", "port": number},
+			"service":               map[string]any{"namespace": "default", "name": "leaky", "port": number},
 			"insecureSkipTLSVerify": true,
 		},
 	}}
@@ -94,7 +94,7 @@ func startTalkative(t *testing.T, c *harness.Cluster) *talkative {
 	return s
 }
 
-func (s *talkative) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (s *leakyServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	version := "/apis/" + reports.Group + "/" + reports.Version
 	switch r.URL.Path {
 	case version:
@@ -108,8 +108,8 @@ func (s *talkative) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// answer refuses each list of a client but the third. What watches after that is given up in the middle.
-func (s *talkative) answer(w http.ResponseWriter, r *http.Request) {
+// answer fails each list of a client but the third, and every watch. The third list makes the client watch.
+func (s *leakyServer) answer(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	client, answer := r.UserAgent(), statusInWatch
@@ -122,21 +122,21 @@ func (s *talkative) answer(w http.ResponseWriter, r *http.Request) {
 		}
 		answer = []int{statusForList, textForList}[s.lists[client]%2]
 	}
-	heard := s.heard[client]
-	heard[answer] = true
-	s.heard[client] = heard
-	w.Header().Set("Content-Type", said[answer].contentType)
-	w.WriteHeader(said[answer].status)
-	_, _ = fmt.Fprintf(w, said[answer].body, told[2*answer], told[2*answer+1])
+	sent := s.sent[client]
+	sent[answer] = true
+	s.sent[client] = sent
+	w.Header().Set("Content-Type", leakyErrors[answer].contentType)
+	w.WriteHeader(leakyErrors[answer].status)
+	_, _ = fmt.Fprintf(w, leakyErrors[answer].body, errorSentinels[2*answer], errorSentinels[2*answer+1])
 }
 
-// unheard says what a client has not been answered yet; "" if it has heard everything.
-func (s *talkative) unheard(userAgent string) string {
+// unsent returns an error that a client has not been sent yet, and "" if it has been sent all.
+func (s *leakyServer) unsent(userAgent string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for answer, heard := range s.heard[userAgent] {
-		if !heard {
-			return fmt.Sprintf("it has not been answered %q", said[answer].body)
+	for kind, sent := range s.sent[userAgent] {
+		if !sent {
+			return fmt.Sprintf("it has not been sent %q", leakyErrors[kind].body)
 		}
 	}
 	return ""

@@ -17,7 +17,7 @@ import (
 	"github.com/k8swatchlist/k8swatchlistreceiver/test/harness"
 )
 
-// subject is a collector with one kind of body, over its lives, and every way in which something can leave it.
+// subject is a collector with one kind of body, over its runs, and everything that leaves it.
 type subject struct {
 	*output
 	body               string
@@ -27,8 +27,8 @@ type subject struct {
 	status             string   // URL
 
 	collector *harness.Collector
-	lives     int
-	left      map[string][]byte // what left it otherwise than as a request
+	runs      int
+	left      map[string][]byte // all that left it but the requests
 }
 
 var newEvents = schema.GroupVersionResource{Group: "events.k8s.io", Version: "v1", Resource: "events"}
@@ -64,8 +64,8 @@ func newSubject(t *testing.T, c *harness.Cluster, body string, resources []schem
     storage: file_storage
     resources: [` + strings.Join(names, ", ") + `]`
 	}
-	others := slices.DeleteFunc(append(resources, reports), func(r schema.GroupVersionResource) bool { return r == newEvents })
-	// The Events of both groups are the same objects, which one receiver reads only once.
+	// The Events of both groups are the same objects, and a receiver refuses to read them twice.
+	others := slices.DeleteFunc(append(slices.Clone(resources), reports), func(r schema.GroupVersionResource) bool { return r == newEvents })
 	s.config = `
 receivers:
   k8s_watchlist:` + receiver(others...) + `
@@ -99,38 +99,39 @@ service:
 
 func (s *subject) start(t *testing.T) {
 	t.Helper()
-	s.lives++
+	s.runs++
 	s.collector = harness.StartCollector(t, s.config, "--feature-gates=+extension.healthcheck.useComponentStatus")
 }
 
-// visit keeps what the collector serves now.
-func (s *subject) visit(t *testing.T) {
+// keepPages keeps what the collector serves now.
+func (s *subject) keepPages(t *testing.T) {
 	t.Helper()
 	for _, url := range s.pages {
-		s.left[fmt.Sprintf("%s in life %d", url, s.lives)] = get(t, url)
+		s.left[fmt.Sprintf("%s in run %d", url, s.runs)] = get(t, url)
 	}
 }
 
-// bury keeps what the collector has left behind, once it has ended.
-func (s *subject) bury(t *testing.T) {
+// keepFiles keeps what the collector has logged and written, once it has ended.
+func (s *subject) keepFiles(t *testing.T) {
 	t.Helper()
-	s.left[fmt.Sprintf("log of life %d", s.lives)] = []byte(s.collector.Log())
-	files := []string{s.debug}
-	kept, err := filepath.Glob(filepath.Join(s.checkpoints, "*"))
-	if err != nil || len(kept) == 0 {
+	s.left[fmt.Sprintf("log of run %d", s.runs)] = []byte(s.collector.Log())
+	stored, err := filepath.Glob(filepath.Join(s.checkpoints, "*"))
+	if err != nil || len(stored) == 0 {
 		t.Fatalf("no checkpoint is in %s: %v", s.checkpoints, err)
 	}
-	for _, path := range append(files, kept...) {
+	for _, path := range append(stored, s.debug) {
 		content, err := os.ReadFile(path)
 		if err != nil {
 			t.Fatal(err)
 		}
-		s.left[fmt.Sprintf("%s after life %d", filepath.Base(path), s.lives)] = content
+		s.left[fmt.Sprintf("%s after run %d", filepath.Base(path), s.runs)] = content
 	}
 }
 
-// everything is what left the collector in all its lives.
+// everything is what left the collector in all its runs.
 func (s *subject) everything() map[string][]byte {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	all := maps.Clone(s.left)
 	for i, request := range s.requests {
 		all[fmt.Sprintf("OTLP request %d", i)] = request
@@ -150,12 +151,12 @@ func get(t *testing.T, url string) []byte {
 	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	response, err := client.Do(request)
 	if err != nil {
-		t.Fatalf("cannot look at %s: %v", url, err)
+		t.Fatalf("cannot read %s: %v", url, err)
 	}
 	defer response.Body.Close() //nolint:errcheck // it was only read
 	content, err := io.ReadAll(response.Body)
 	if err != nil {
-		t.Fatalf("cannot look at %s: %v", url, err)
+		t.Fatalf("cannot read %s: %v", url, err)
 	}
 	return content
 }
