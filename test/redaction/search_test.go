@@ -5,8 +5,6 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 )
 
@@ -30,25 +28,31 @@ func newSearcher(sentinels []string) *searcher {
 	s := &searcher{patterns: map[string][]pattern{}}
 	for _, whole := range sentinels {
 		digits := strings.IndexAny(whole, "0123456789")
-		for _, half := range []string{whole[:digits+4], whole[digits:]} {
-			for text, form := range encodings(half) {
-				s.patterns[text[:prefix]] = append(s.patterns[text[:prefix]], pattern{text, whole, form})
-				s.starts[uint16(text[0])<<8|uint16(text[1])] = true
-			}
-		}
+		first, second := whole[:digits+4], whole[digits:]
+		s.add(whole, escapes(first))
+		s.add(whole, escapes(second))
+		s.add(whole, inBase64(whole[:digits+5])) // with one more, or the last digit would not count
+		s.add(whole, inBase64(second))
 	}
 	return s
 }
 
-// encodings returns what a text may look like, and the name of each form.
-func encodings(text string) map[string]string {
+func (s *searcher) add(sentinel string, forms map[string]string) {
+	for text, form := range forms {
+		s.patterns[text[:prefix]] = append(s.patterns[text[:prefix]], pattern{text, sentinel, form})
+		s.starts[uint16(text[0])<<8|uint16(text[1])] = true
+	}
+}
+
+// escapes returns how a text may be written character by character, and the name of each form.
+func escapes(text string) map[string]string {
 	inHex := hex.EncodeToString([]byte(text))
 	var percent, unicode strings.Builder
 	for i := range len(text) {
 		fmt.Fprintf(&percent, "%%%02x", text[i])
 		fmt.Fprintf(&unicode, `\u%04x`, text[i])
 	}
-	all := map[string]string{
+	return map[string]string{
 		strings.ToLower(text):             "lower case",
 		strings.ToUpper(text):             "upper case",
 		inHex:                             "hex",
@@ -59,7 +63,12 @@ func encodings(text string) map[string]string {
 		`\u` + strings.ReplaceAll(strings.ToUpper(unicode.String()[2:]), `\U`, `\u`): "JSON-escaped in upper case",
 		text: "raw",
 	}
-	// Both alphabets write letters, digits and hyphens alike. What comes out depends on how much stands before the text.
+}
+
+// inBase64 returns what a text becomes as a part of something in base64, which depends on how much stands before it. Both
+// alphabets write letters, digits and hyphens alike.
+func inBase64(text string) map[string]string {
+	all := map[string]string{}
 	for shift := range 3 {
 		encoded := base64.RawStdEncoding.EncodeToString([]byte(strings.Repeat("x", shift) + text))
 		first, last := (shift*8+5)/6, (shift+len(text))*8/6 // the characters at both ends depend on their neighbours
@@ -68,9 +77,14 @@ func encodings(text string) map[string]string {
 	return all
 }
 
-// search returns where sentinels are in the text, and in what is encoded or compressed in it.
-func (s *searcher) search(text []byte) []string {
-	found := map[string]bool{}
+// finding is a sentinel, or half of one, in a text.
+type finding struct {
+	sentinel, form string
+	around         string // what stands there, quoted
+}
+
+// search returns the sentinels in the text, and in what is encoded or compressed in it.
+func (s *searcher) search(text []byte) (found []finding) {
 	unpack(text, func(packing, text []byte) {
 		s.searched += int64(len(text))
 		for i := 0; i+prefix <= len(text); i++ {
@@ -80,10 +94,10 @@ func (s *searcher) search(text []byte) []string {
 			for _, p := range s.patterns[string(text[i:i+prefix])] {
 				if bytes.HasPrefix(text[i:], []byte(p.text)) {
 					around := text[max(0, i-60):min(len(text), i+len(p.text)+20)]
-					found[fmt.Sprintf("%s %s%s: %q", p.sentinel, packing, p.form, around)] = true
+					found = append(found, finding{p.sentinel, string(packing) + p.form, fmt.Sprintf("%q", around)})
 				}
 			}
 		}
 	})
-	return slices.Sorted(maps.Keys(found))
+	return found
 }
