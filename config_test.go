@@ -20,7 +20,7 @@ import (
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/kubeclient"
 )
 
-// loadConfig does what the collector does with the receiver's part of its configuration.
+// loadConfig loads a configuration file in the same way as the Collector.
 func loadConfig(t *testing.T, file string) (*Config, error) {
 	t.Helper()
 	conf, err := confmaptest.LoadConf(file)
@@ -32,7 +32,7 @@ func loadConfig(t *testing.T, file string) (*Config, error) {
 	return cfg.(*Config), confmap.Validate(cfg)
 }
 
-// A bad configuration says in its comments, line by line, what the receiver has to say about it.
+// The comments of a bad configuration list the expected errors, one per line.
 func TestBadConfigs(t *testing.T) {
 	files, err := filepath.Glob("testdata/config/bad/*.yaml")
 	require.NoError(t, err)
@@ -41,7 +41,7 @@ func TestBadConfigs(t *testing.T) {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".yaml"), func(t *testing.T) {
 			_, err := loadConfig(t, file)
 			require.Error(t, err)
-			assert.Equal(t, wanted(t, file), said(err))
+			assert.Equal(t, wanted(t, file), errorLines(err))
 		})
 	}
 }
@@ -60,9 +60,9 @@ func wanted(t *testing.T, file string) []string {
 	return lines
 }
 
-// said is the error's lines, without the headings that confmap puts before those of its own, and sorted where
-// confmap gives them in random order.
-func said(err error) []string {
+// errorLines returns the lines of the error without confmap's headings, sorted where confmap returns them in random
+// order.
+func errorLines(err error) []string {
 	const heading = "decoding failed due to the following error(s):\n\n"
 	text := err.Error()
 	if !strings.Contains(text, heading) {
@@ -166,7 +166,7 @@ func TestTLSWithoutCredentials(t *testing.T) {
 	}, cfg.clientOptions("1.2.3").TLS)
 }
 
-// Whatever else is installed: the bare name of a built-in resource means that resource, as with kubectl.
+// The bare name of a built-in resource means that resource, as with kubectl, whatever else is installed.
 func TestBareBuiltinNames(t *testing.T) {
 	for name, want := range map[string]string{
 		"jobs": "jobs.batch", "networkpolicies": "networkpolicies.networking.k8s.io", "configmaps": "configmaps",
@@ -178,7 +178,7 @@ func TestBareBuiltinNames(t *testing.T) {
 	}
 	cfg := &Config{Resources: []ResourceConfig{{Name: "widgets"}}}
 	assert.Equal(t, []catalog.Spec{{GroupResource: schema.GroupResource{Resource: "widgets"}, Key: "resources[0]"}}, cfg.specs(),
-		"which group that is the server has to say")
+		"only the server knows its group")
 }
 
 func TestPresets(t *testing.T) {
@@ -207,7 +207,7 @@ func TestPresets(t *testing.T) {
 	assert.Len(t, catalog.PresetNames(), 9)
 }
 
-// The feature gate lets tests swap streams every few seconds.
+// The feature gate allows tests to replace streams every few seconds.
 func TestShortRelist(t *testing.T) {
 	cfg := createDefaultConfig().(*Config)
 	cfg.Resources = []ResourceConfig{{Name: "pods"}}

@@ -32,10 +32,10 @@ import (
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/metadatatest"
 )
 
-// TestConsumeContract runs the Collector's own check of what a receiver owes the next consumer: that transient errors
-// are retried until the records are accepted, and that what was refused permanently is never sent again. The check
-// answers at random and not by record, so each record travels alone: where several are refused together, the receiver
-// sends smaller parts of them again to find the one that is meant.
+// TestConsumeContract runs the Collector's own check of the contract between a receiver and its next consumer:
+// transient errors are retried until the records are accepted, and permanently refused records are never sent again.
+// The check answers at random, not by record, so each record is sent alone: if several are refused together, the
+// receiver sends smaller parts of them again to find the refused one.
 func TestConsumeContract(t *testing.T) {
 	g := newPodGenerator(t)
 	cfg := podsConfig(g.server.URL)
@@ -56,7 +56,7 @@ func TestConsumeContract(t *testing.T) {
 // podGenerator is an API server whose pods are created on demand.
 type podGenerator struct {
 	server  *httptest.Server
-	others  podServer // answers everything but the watch of pods
+	others  podServer // answers everything except the watch of pods
 	events  chan string
 	streams sync.WaitGroup
 
@@ -79,7 +79,7 @@ func (g *podGenerator) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		g.others.ServeHTTP(w, r)
 		return
 	}
-	if r.URL.Query().Get("watch") == "" { // asked for once, since the first snapshot is empty
+	if r.URL.Query().Get("watch") == "" { // requested once, since the first snapshot is empty
 		fmt.Fprintln(w, `{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"1"},"items":[]}`)
 		return
 	}
@@ -101,11 +101,11 @@ func (g *podGenerator) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 func (g *podGenerator) Start() {}
 
-// Stop waits until no stream of the receiver that was stopped is left: it would take the events of the next one.
+// Stop waits until the stopped receiver has no streams left, which would take the events of the next one.
 func (g *podGenerator) Stop() { g.streams.Wait() }
 
 // Generate creates a pod and waits until its record was accepted or refused permanently, since the check allows only
-// five seconds for all that is left in the end, however often it refuses.
+// five seconds for all remaining records at the end, however often it refuses.
 func (g *podGenerator) Generate() []receivertest.UniqueIDAttrVal {
 	settled := make(chan struct{})
 	g.creating.Lock()
@@ -120,7 +120,7 @@ func (g *podGenerator) Generate() []receivertest.UniqueIDAttrVal {
 	return []receivertest.UniqueIDAttrVal{receivertest.UniqueIDAttrVal(name)}
 }
 
-// identify copies the names of the objects to where the check looks for ids.
+// identify copies the names of the objects to the place where the check expects ids.
 func (g *podGenerator) identify(next consumer.Logs) consumer.Logs {
 	wrapped, err := consumer.NewLogs(func(ctx context.Context, logs plog.Logs) error {
 		records := logs.ResourceLogs().At(0).ScopeLogs().At(0).LogRecords()
@@ -128,7 +128,7 @@ func (g *podGenerator) identify(next consumer.Logs) consumer.Logs {
 		records.RemoveIf(func(record plog.LogRecord) bool {
 			name, ok := record.Attributes().Get("k8s.object.name")
 			if !ok {
-				return true // of the snapshot as a whole: the check knows only what Generate made
+				return true // a record of the whole snapshot: the check knows only what Generate created
 			}
 			names = append(names, name.Str())
 			record.Attributes().PutStr(receivertest.UniqueIDAttrName, name.Str())
@@ -154,8 +154,8 @@ func (g *podGenerator) identify(next consumer.Logs) consumer.Logs {
 	return wrapped
 }
 
-// A record that the pipeline refuses permanently costs only itself. The log names it, the metric counts it by its
-// resource, and neither shows what else was in the batch.
+// A record that the pipeline refuses permanently costs only itself. The log names it, the metric counts it by resource,
+// and neither reveals the rest of the batch.
 func TestRefusedRecordCostsOnlyItself(t *testing.T) {
 	g := newPodGenerator(t)
 	tel := componenttest.NewTelemetry()
@@ -166,7 +166,7 @@ func TestRefusedRecordCostsOnlyItself(t *testing.T) {
 	set.Logger = zap.New(core)
 
 	cfg := podsConfig(g.server.URL)
-	cfg.Batch.Timeout = 100 * time.Millisecond // so that the batches have several records
+	cfg.Batch.Timeout = 100 * time.Millisecond // so that batches have several records
 	sink := new(consumertest.LogsSink)
 	largest := 0
 	next, err := consumer.NewLogs(func(ctx context.Context, records plog.Logs) error {

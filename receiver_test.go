@@ -41,7 +41,7 @@ type podServer struct {
 	open      int
 }
 
-// streams are the streams that were asked for, in order.
+// streams returns the requested streams, in order.
 func (s *podServer) streams() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -123,7 +123,7 @@ func (s *podServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// statusHost records the component status that is reported to it.
+// statusHost records the reported component status.
 type statusHost struct {
 	component.Host
 	mu     sync.Mutex
@@ -205,7 +205,7 @@ func TestHealthIsThatOfTheWorstPart(t *testing.T) {
 	host := &statusHost{Host: componenttest.NewNopHost()}
 	h := newHealth(host)
 	h.report("pods", nil)
-	assert.Nil(t, host.last(), "what was never ill need not be said to be well")
+	assert.Nil(t, host.last(), "a part that never failed is not reported as healthy")
 	h.report("pods", assert.AnError)
 	h.report("nodes", assert.AnError)
 	assert.Equal(t, componentstatus.StatusRecoverableError, host.last().Status())
@@ -233,7 +233,7 @@ func (h storageHost) GetExtensions() map[component.ID]component.Component {
 	return map[component.ID]component.Component{component.MustNewID("storage"): h.extension}
 }
 
-// A receiver that is started again on the same storage goes on where the first one was.
+// A receiver that is restarted with the same storage continues where the first one stopped.
 func TestRestartWithStorage(t *testing.T) {
 	server := newPodServer(t)
 	host := storageHost{Host: componenttest.NewNopHost(), extension: memstorage.New()}
@@ -256,7 +256,7 @@ func TestRestartWithStorage(t *testing.T) {
 	assert.Equal(t, []string{"snapshot", "watch from 8"}, server.streams())
 }
 
-func TestStartNamesAStorageThatIsNone(t *testing.T) {
+func TestStartRejectsAnUnusableStorage(t *testing.T) {
 	f := func(id, want string) {
 		t.Helper()
 		storageID := component.MustNewID(id)
@@ -275,7 +275,7 @@ func TestStartNamesAStorageThatIsNone(t *testing.T) {
 	f("storage", "storage: the extension storage is not a storage extension")
 }
 
-func TestStartNamesAKubeconfigThatIsNotThere(t *testing.T) {
+func TestStartRejectsAMissingKubeconfig(t *testing.T) {
 	cfg := podsConfig("")
 	cfg.AuthType, cfg.APIServer, cfg.Kubeconfig = "kubeConfig", "", "testdata/no-such-file"
 	r, err := NewFactory().CreateLogs(t.Context(), receivertest.NewNopSettings(metadata.Type), cfg, consumertest.NewNop())
@@ -284,7 +284,7 @@ func TestStartNamesAKubeconfigThatIsNotThere(t *testing.T) {
 	require.NoError(t, r.Shutdown(t.Context()))
 }
 
-// The UID of the cluster is an optional lookup: no answer to it keeps anything from being read.
+// The UID of the cluster is an optional lookup: no answer to it delays reading.
 func TestReadingDoesNotWaitForTheClusterUID(t *testing.T) {
 	f := func(name string, answer http.HandlerFunc) {
 		t.Run(name, func(t *testing.T) {
@@ -309,7 +309,7 @@ func TestReadingDoesNotWaitForTheClusterUID(t *testing.T) {
 	f("no UID", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "{}") })
 }
 
-// A server that refuses the UID gives it no sooner if reading waits.
+// There is no point in waiting for a server that refuses the UID.
 func TestRefusedClusterUIDDelaysNothing(t *testing.T) {
 	for _, code := range []int{http.StatusForbidden, http.StatusNotFound} {
 		t.Run(fmt.Sprint(code), func(t *testing.T) {
@@ -332,7 +332,7 @@ func TestRefusedClusterUIDDelaysNothing(t *testing.T) {
 	}
 }
 
-// Records carry the UID from when it is known on.
+// Records carry the UID as soon as it is known.
 func TestClusterUIDThatIsKnownLater(t *testing.T) {
 	server := newPodServer(t)
 	asked := make(chan struct{}, 1)

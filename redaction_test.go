@@ -37,7 +37,7 @@ func TestRedactionConfig(t *testing.T) {
 	require.NoError(t, cfg.Validate())
 	o := cfg.Redaction.options()
 	assert.Len(t, o.Keep, 2)
-	assert.Equal(t, "apps", o.Keep[1].Group, "a preset stands for its resource")
+	assert.Equal(t, "apps", o.Keep[1].Group, "a preset names its resource")
 	assert.NotContains(t, fmt.Sprintf("%v %+v %#v", cfg, cfg, cfg), "0123456789abcdef")
 	require.NoError(t, redactionConfig(t, nil).Validate())
 }
@@ -69,7 +69,7 @@ func newTestReceiver(t *testing.T, cfg *Config) *watchlistReceiver {
 	return r.(*watchlistReceiver)
 }
 
-// The key of the fingerprints is made once for an installation, so that a rotation shows across restarts too.
+// The key of the fingerprints is created once for an installation, so that a rotation is visible across restarts too.
 func TestFingerprintKeyIsKept(t *testing.T) {
 	id := component.MustNewID("storage")
 	cfg := redactionConfig(t, nil)
@@ -89,7 +89,7 @@ func TestFingerprintKeyIsKept(t *testing.T) {
 
 	extension.Fail(errors.New("disk is full"))
 	other, isPerProcess := fingerprint()
-	assert.True(t, isPerProcess, "reading goes on with a key of the process")
+	assert.True(t, isPerProcess, "reading continues with a key of the process")
 	assert.NotEqual(t, first, other)
 
 	cfg.Redaction.FingerprintKey = "0123456789abcdef"

@@ -19,8 +19,8 @@ import (
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/watchlist"
 )
 
-// The receivers of a Collector share one meter provider: each has series of its own.
-func TestMetricsOfTwoReceiversAreApart(t *testing.T) {
+// The receivers of a Collector share one meter provider, but each has its own series.
+func TestMetricsOfTwoReceiversAreSeparate(t *testing.T) {
 	provider := componenttest.NewTelemetry()
 	t.Cleanup(func() { require.NoError(t, provider.Shutdown(context.Background())) })
 	receiver := func(name string) *telemetry {
@@ -63,7 +63,7 @@ func TestMetricsOfTwoReceiversAreApart(t *testing.T) {
 	metadatatest.AssertEqualK8sWatchlistStreamsEnded(t, provider, points(100, 7, with("reason")...), when)
 	metadatatest.AssertEqualK8sWatchlistStreamsOpened(t, provider, points(100, 7, with("kind")...), when)
 
-	// Every metric, also one that is added later, has the attribute.
+	// Every metric, even one that is added later, has the attribute.
 	for name, sum := range sums(t, provider) {
 		for _, id := range []string{"k8s_watchlist/a", "k8s_watchlist/b"} {
 			assert.Contains(t, sum, id, name)
@@ -86,7 +86,7 @@ func everyCount(o readerObserver) {
 	o.Paused()
 }
 
-// sums returns the sum of each metric of the receivers, by receiver ID; "" stands for a missing one.
+// sums returns the sum of each metric by receiver ID, "" if it is missing.
 func sums(t *testing.T, provider *componenttest.Telemetry) map[string]map[string]int64 {
 	var all metricdata.ResourceMetrics
 	require.NoError(t, provider.Reader.Collect(t.Context(), &all))

@@ -11,9 +11,9 @@ import (
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/testobjects"
 )
 
-// What is tested with every built-in kind is tested with everything that can be watched, but for the two groups whose
-// types live elsewhere.
-func TestTestObjectsAreOfEveryBuiltin(t *testing.T) {
+// Tests with every built-in kind cover everything that can be watched, except the two groups whose types are in other
+// modules.
+func TestTestObjectsCoverEveryBuiltin(t *testing.T) {
 	have, best := map[string]string{}, map[string]string{}
 	for _, o := range testobjects.All(t) {
 		name := schema.GroupResource{Group: o.Group, Resource: o.Resource}.String()

@@ -32,11 +32,11 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// apiServer serves discovery, and streams without objects for what it serves.
+// apiServer serves discovery, and streams without objects for its resources.
 type apiServer struct {
 	began    time.Time
 	widgets  func(since time.Duration) bool     // whether widgets.example.com is served
-	versions func(since time.Duration) []string // in which versions, the preferred one first
+	versions func(since time.Duration) []string // its versions, the preferred one first
 	page     func(since time.Duration) bool     // whether a proxy answers every request with its own page
 
 	mu          sync.Mutex
@@ -141,7 +141,7 @@ func (s *apiServer) discovery(w http.ResponseWriter, items string) {
 	fmt.Fprintf(w, `{"kind":"APIGroupDiscoveryList","apiVersion":"apidiscovery.k8s.io/v2","metadata":{},"items":[%s]}`, items)
 }
 
-// run lets a catalog run for a time, and returns what it did.
+// run is the result of a catalog that ran for some time.
 type run struct {
 	readers []string // in the order they were started, with the time
 	reports map[string]error
@@ -195,7 +195,7 @@ func runCatalog(t *testing.T, server *apiServer, down, length time.Duration, spe
 	return r
 }
 
-// taken are the changes that the readers have emitted.
+// taken holds the changes that the readers have emitted.
 type taken struct {
 	mu      sync.Mutex
 	changes []watchlist.Change
@@ -260,9 +260,9 @@ func TestResourceThatIsInstalledLater(t *testing.T) {
 			catalog.Spec{GroupResource: schema.GroupResource{Group: "example.com", Resource: "widgets"}, GroupKnown: true, Key: "resources[0]"},
 			catalog.Spec{GroupResource: schema.GroupResource{Resource: "pods"}, Key: "resources[1]"},
 		)
-		assert.Equal(t, []string{"0s Pod v1/pods", "45s Widget example.com/v1/widgets"}, r.readers, "the missing one holds up no other")
-		assert.Equal(t, 1, r.logs.Len(), "it is said once: %v", r.logs.All())
-		assert.Equal(t, map[string]error{"resources[0] widgets.example.com": nil}, r.reports, "and it is well in the end")
+		assert.Equal(t, []string{"0s Pod v1/pods", "45s Widget example.com/v1/widgets"}, r.readers, "the missing one does not delay the other")
+		assert.Equal(t, 1, r.logs.Len(), "it is logged once: %v", r.logs.All())
+		assert.Equal(t, map[string]error{"resources[0] widgets.example.com": nil}, r.reports, "and it is healthy in the end")
 	})
 }
 
@@ -286,7 +286,7 @@ func TestResourceThatCannotBeRead(t *testing.T) {
 	f("not served", catalog.Spec{GroupResource: schema.GroupResource{Resource: "pods"}, Version: "v2", Key: "resources[0]"})
 }
 
-// A resource that is gone takes its objects with it. One that is only served in another version does not.
+// When a resource is gone, so are its objects, but not if it is only served in another version.
 func TestResourceThatIsRemoved(t *testing.T) {
 	widgets := catalog.Spec{GroupResource: schema.GroupResource{Group: "example.com", Resource: "widgets"}, GroupKnown: true, Key: "resources[0]"}
 	synctest.Test(t, func(t *testing.T) {
@@ -316,7 +316,7 @@ func TestServerThatIsDownAtFirst(t *testing.T) {
 		for _, entry := range r.logs.All() {
 			messages = append(messages, entry.Message)
 		}
-		assert.Equal(t, []string{"cannot discover what the API server serves, will try again"}, slices.Compact(messages), "it is said once")
+		assert.Equal(t, []string{"cannot discover what the API server serves, will try again"}, slices.Compact(messages), "it is logged once")
 		assert.Len(t, messages, 1)
 		assert.Equal(t, map[string]error{"discovery": nil}, r.reports)
 	})
@@ -350,7 +350,7 @@ func TestPreferredVersionIsFollowed(t *testing.T) {
 	})
 }
 
-// A pinned version is never left.
+// A pinned version is kept.
 func TestPinnedVersionIsKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := &apiServer{
@@ -366,7 +366,7 @@ func TestPinnedVersionIsKept(t *testing.T) {
 	})
 }
 
-// A page that something in front of the API server shows for every path says nothing about any object.
+// A proxy's page for every path proves nothing about any object.
 func TestPageForEveryPath(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := &apiServer{
@@ -381,7 +381,7 @@ func TestPageForEveryPath(t *testing.T) {
 }
 
 // One discovery that lacks a resource proves nothing: an API server that starts lists its groups one by one.
-func TestResourceThatIsMissingForAMoment(t *testing.T) {
+func TestResourceThatIsBrieflyMissing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := &apiServer{widgets: func(since time.Duration) bool { return since < 2*time.Minute || since > 2*time.Minute+20*time.Second }}
 		r := runCatalog(t, server, 0, 20*time.Minute,

@@ -8,8 +8,8 @@ import (
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/scope"
 )
 
-// Who may not read the discovery documents can still read what is certain without them.
-func TestWhatNeedsNoDiscovery(t *testing.T) {
+// Without the right to read the discovery documents, resources that do not need them can still be read.
+func TestResourcesThatNeedNoDiscovery(t *testing.T) {
 	for _, tt := range []struct {
 		name, version string
 		namespaces    []string

@@ -78,6 +78,8 @@ type storedLoss struct {
 	Deleted         int             `json:"deleted,omitempty"`
 	Name            string          `json:"name,omitempty"` // of the object that caused the loss
 	Namespace       string          `json:"namespace,omitempty"`
+
+	isNew bool // it is a suspicion of this process
 }
 
 func (l *storedLoss) count(t watchlist.Type) {
@@ -100,7 +102,7 @@ func lossOf(s watchlist.Suspicion) *storedLoss {
 }
 
 func (l *storedLoss) restored() *watchlist.Suspicion {
-	return &watchlist.Suspicion{Doubt: l.Doubt, Gap: watchlist.GapInfo{
+	return &watchlist.Suspicion{Doubt: l.Doubt, Begun: !l.isNew, Gap: watchlist.GapInfo{
 		Reason: l.Reason, FromRV: l.ResourceVersion, From: l.Time,
 		Added: l.Added, Modified: l.Modified, Deleted: l.Deleted,
 		Object: redact.Identity{Name: l.Name, Namespace: l.Namespace},

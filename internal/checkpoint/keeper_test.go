@@ -26,7 +26,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// life is one run of a receiver with its storage, in a test.
+// life is one run of a receiver with its storage.
 type life struct {
 	*Keeper
 	cluster Cluster
@@ -56,14 +56,14 @@ func beginIn(cluster Cluster, extension storage.Extension, logger *zap.Logger, w
 	return l
 }
 
-// report is how the storage was last reported to fare.
+// report returns the last reported condition of the storage.
 func (l *life) report() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.reported
 }
 
-// restore returns what is known of a resource, as "name@version" by UID.
+// restore returns the inventory of a resource, as "name@version" by UID.
 func (l *life) restore(t *testing.T, of *scope.Scope) (watchlist.Progress, map[string]string, error) {
 	t.Helper()
 	known := map[string]string{}
@@ -84,7 +84,7 @@ func advanced(r *scope.Scope, rv string) watchlist.Change {
 	return progress(r, watchlist.Advanced, rv)
 }
 
-// settled ends a snapshot that everything was compared with.
+// settled returns the change that ends a complete comparison.
 func settled(r *scope.Scope, rv string) watchlist.Change {
 	c := advanced(r, rv)
 	c.Closes, c.Verifies = true, true
@@ -97,7 +97,7 @@ func verified(r *scope.Scope, rv string) watchlist.Change {
 	return c
 }
 
-// progress is a change that is no record.
+// progress returns a change that is not a record.
 func progress(r *scope.Scope, t watchlist.Type, rv string) watchlist.Change {
 	c := watchlist.Change{Scope: r, Type: t}
 	c.Object.ResourceVersion = rv
@@ -106,7 +106,7 @@ func progress(r *scope.Scope, t watchlist.Type, rv string) watchlist.Change {
 
 func pods() *scope.Scope { return &scope.Scope{GroupResource: schema.GroupResource{Resource: "pods"}} }
 
-func TestWhatWasAcceptedIsKnownAfterARestart(t *testing.T) {
+func TestAcceptedChangesSurviveARestart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		extension := memstorage.New()
 		r := pods()
@@ -138,11 +138,11 @@ func TestWhatWasAcceptedIsKnownAfterARestart(t *testing.T) {
 		assert.True(t, progress.Closed)
 		assert.Len(t, known, 1)
 		require.NoError(t, l.Shutdown(t.Context()))
-		assert.False(t, extension.Contains([]byte("the object itself")), "nothing but identity and versions is stored")
+		assert.False(t, extension.Contains([]byte("the object itself")), "only identity and versions are stored")
 	})
 }
 
-// A busy stream costs one write a second, and a burst one for every MaxChanges at most.
+// A busy stream costs one write per second, and a burst at most one for every MaxChanges.
 func TestWritesAreCoalesced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		extension := memstorage.New()
@@ -169,12 +169,12 @@ func TestWritesAreCoalesced(t *testing.T) {
 			l.Accepted([]watchlist.Change{change(r, watchlist.Modified, i, "1000")})
 		}
 		synctest.Wait()
-		assert.Greater(t, extension.Writes(), before+100, "MaxChanges wait for nothing")
+		assert.Greater(t, extension.Writes(), before+100, "MaxChanges are written at once")
 		require.NoError(t, l.Shutdown(t.Context()))
 	})
 }
 
-// A crash loses what was not written, objects and position together.
+// A crash loses unwritten changes, objects and position together.
 func TestCrashLosesObjectsAndPositionTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		extension := memstorage.New()
@@ -198,8 +198,8 @@ func TestCrashLosesObjectsAndPositionTogether(t *testing.T) {
 	})
 }
 
-// An object is known from before it is told of: a crash may come between the telling and the noting that it was accepted.
-func TestWhatIsOfferedIsKnownAfterACrash(t *testing.T) {
+// An object is stored before it is emitted: a crash may come between its emission and the write of its acceptance.
+func TestOfferedObjectsSurviveACrash(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		extension := memstorage.New()
 		r := pods()
@@ -219,14 +219,14 @@ func TestWhatIsOfferedIsKnownAfterACrash(t *testing.T) {
 		l = begin(extension, zap.NewNop())
 		progress, known, err := l.restore(t, pods())
 		require.NoError(t, err)
-		assert.Equal(t, "5", progress.ResourceVersion, "what was accepted before is written along, and nothing runs ahead")
+		assert.Equal(t, "5", progress.ResourceVersion, "earlier accepted changes are written too, and nothing runs ahead")
 		assert.Equal(t, map[string]string{"uid-1": "ns/name-1@5", "uid-2": "ns/name-2@"}, known)
 		require.NoError(t, l.Shutdown(t.Context()))
 	})
 }
 
-// A deletion that waits to be written must not take away an object that is to be told of again.
-func TestWhatIsOfferedComesAfterWhatWasAccepted(t *testing.T) {
+// A pending deletion must not remove an object that is about to be emitted again.
+func TestOfferedObjectOverridesAPendingDeletion(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		extension := memstorage.New()
 		r := pods()
@@ -245,8 +245,8 @@ func TestWhatIsOfferedComesAfterWhatWasAccepted(t *testing.T) {
 	})
 }
 
-// A relist tells of objects that are known, and a modified one is known too: nothing is written for them.
-func TestWhatIsKnownIsNotStoredBeforeItIsOffered(t *testing.T) {
+// The objects of a relist are known, and so is a modified one: nothing is written for them.
+func TestKnownObjectsAreNotStoredBeforeDelivery(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		extension := memstorage.New()
 		r := pods()

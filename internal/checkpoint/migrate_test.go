@@ -19,7 +19,7 @@ import (
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/watchlist"
 )
 
-// storeOld stores a checkpoint as the layout before did, with one object.
+// storeOld stores a checkpoint with one object in the previous layout.
 func storeOld(t *testing.T, extension storage.Extension, clusterUID, group, version, resource, namespace, labels, fields, progress, uid string) {
 	t.Helper()
 	client := func(name string) storage.Client {
@@ -44,9 +44,9 @@ func storeOld(t *testing.T, extension storage.Extension, clusterUID, group, vers
 		storage.SetOperation("object/"+watchlist.Key{1}.String(), encodeObject(id))))
 }
 
-// The checkpoints of the layout before, whose names held the API version and the selectors as they were spelled, are
-// taken over once.
-func TestOldLayoutIsTakenOver(t *testing.T) {
+// The checkpoints of the previous layout, whose names included the API version and the spelling of the selectors, are
+// migrated once.
+func TestOldLayoutIsMigrated(t *testing.T) {
 	extension := memstorage.New()
 	storeOld(t, extension, "cluster", "autoscaling", "v1", "horizontalpodautoscalers", "", "", "", `{"resourceVersion":"7","closed":true,"time":"2026-01-02T00:00:00Z"}`, "old")
 	storeOld(t, extension, "cluster", "autoscaling", "v2", "horizontalpodautoscalers", "", "", "", `{"resourceVersion":"9","closed":true,"time":"2026-01-03T00:00:00Z"}`, "new")
@@ -65,7 +65,7 @@ func TestOldLayoutIsTakenOver(t *testing.T) {
 		assert.Equal(t, map[string]string{"pod": "a/pod@5"}, got[pods].known)
 		assert.Equal(t, "11", got[pods].ResourceVersion)
 		assert.Equal(t, map[string]string{"node": "a/node@5"}, got[nodes].known)
-		assert.True(t, got[nodes].Unconfirmed, "which cluster it was of was not known")
+		assert.True(t, got[nodes].Unconfirmed, "its cluster was not known")
 		for _, name := range extension.Names() {
 			if name != clientName {
 				assert.Empty(t, extension.Client(name), "%s is no longer needed", name)
@@ -74,8 +74,8 @@ func TestOldLayoutIsTakenOver(t *testing.T) {
 	}
 }
 
-// What interrupts the takeover lets it begin again.
-func TestOldLayoutIsTakenOverInTheEnd(t *testing.T) {
+// An interrupted migration starts over.
+func TestInterruptedMigrationIsRepeated(t *testing.T) {
 	extension := memstorage.New()
 	storeOld(t, extension, "cluster", "", "v1", "pods", "", "", "", `{"resourceVersion":"7","closed":true,"time":"2026-01-02T00:00:00Z"}`, "pod")
 	before := extension.Client("v1_selectors")

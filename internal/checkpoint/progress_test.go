@@ -15,7 +15,7 @@ import (
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/watchlist"
 )
 
-// stored is what a restart restores after the changes were accepted.
+// stored returns what a restart restores after the changes were accepted.
 func stored(t *testing.T, r *scope.Scope, changes ...watchlist.Change) watchlist.Progress {
 	t.Helper()
 	var progress watchlist.Progress
@@ -78,7 +78,7 @@ func TestProgressNeverMovesBack(t *testing.T) {
 	}
 }
 
-// A suspicion is kept, with what was accepted since, until a comparison has settled it.
+// A suspicion is kept, with the changes accepted since, until a comparison has settled it.
 func TestSuspectedLossIsKept(t *testing.T) {
 	r := pods()
 	since := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
@@ -91,7 +91,7 @@ func TestSuspectedLossIsKept(t *testing.T) {
 	changes := []watchlist.Change{advanced(r, "7"), suspected, recovered(watchlist.Added, 1, "8"), recovered(watchlist.Modified, 2, "9"), recovered(watchlist.Deleted, 3, "9")}
 	progress := stored(t, r, changes...)
 	require.NotNil(t, progress.Lost)
-	assert.Equal(t, watchlist.Suspicion{Doubt: 1, Gap: watchlist.GapInfo{Reason: "server_error", FromRV: "7", From: since, Added: 2, Modified: 1, Deleted: 1}}, *progress.Lost)
+	assert.Equal(t, watchlist.Suspicion{Doubt: 1, Begun: true, Gap: watchlist.GapInfo{Reason: "server_error", FromRV: "7", From: since, Added: 2, Modified: 1, Deleted: 1}}, *progress.Lost)
 	assert.Equal(t, "7", progress.ResourceVersion)
 
 	settled := advanced(r, "12")
@@ -115,7 +115,7 @@ func TestStoredObjectKeepsItsLogicalCluster(t *testing.T) {
 	whole := encodeObject(id)
 	for cut := range len(whole) {
 		if back, err := decodeObject(whole[:cut]); err == nil {
-			assert.Empty(t, back.Cluster, "what earlier versions wrote ends before it")
+			assert.Empty(t, back.Cluster, "entries of earlier versions end before it")
 		}
 	}
 	_, err := decodeObject(append(whole, 'x'))

@@ -288,7 +288,7 @@ func joined(entries []*entry, stored map[string]progressOf) (all storedProgress,
 	if all.ResourceVersion != "" {
 		all.Time = oldest.Time
 		all.Lost = lossOf(watchlist.ScopeChange(oldest.ResourceVersion, oldest.Time))
-		all.Lost.Doubt = max(doubt, all.Lost.Doubt)
+		all.Lost.Doubt, all.Lost.isNew = max(doubt, all.Lost.Doubt), true
 	}
 	return all, nil
 }

@@ -18,27 +18,27 @@ import (
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/watchlist"
 )
 
-// podsIn is the scope of the pods of a namespace, "" being all of them.
+// podsIn returns the scope of the pods in a namespace; "" means all namespaces.
 func podsIn(namespace, labels string) scope.Scope {
 	return scope.New(schema.GroupResource{Resource: "pods"}, namespace, labels, "")
 }
 
-// in is a change of the n-th object in a namespace.
+// in returns a change of the n-th object in a namespace.
 func in(namespace string, r *scope.Scope, t watchlist.Type, n int, rv string) watchlist.Change {
 	c := change(r, t, n, rv)
 	c.Object.Namespace = namespace
 	return c
 }
 
-// restored is what one scope was given.
+// restored is what one scope received.
 type restored struct {
 	watchlist.Progress
 	known map[string]string
 	logs  string
 }
 
-// config plays one run of a receiver that is configured with some scopes, in their order: each is restored, then given
-// changes of its own, which must be of that scope.
+// config plays one run of a receiver with the given scopes, in their order. Each is restored and then receives its
+// changes.
 func config(t *testing.T, extension *memstorage.Extension, cluster Cluster, scopes []scope.Scope, changes ...watchlist.Change) map[scope.Scope]restored {
 	t.Helper()
 	logger, logs := observed()
@@ -58,7 +58,7 @@ func config(t *testing.T, extension *memstorage.Extension, cluster Cluster, scop
 	return all
 }
 
-// ids are the checkpoints that are stored, by scope.
+// ids returns the ids of the stored checkpoints by scope.
 func ids(t *testing.T, extension *memstorage.Extension) map[string]string {
 	t.Helper()
 	found := make(map[string]string)
@@ -72,7 +72,7 @@ func ids(t *testing.T, extension *memstorage.Extension) map[string]string {
 	}
 	for key := range extension.Client(clientName) {
 		if id, _, ok := splitObjectKey(key); ok {
-			assert.Contains(t, found, id, "an object of a checkpoint that is gone")
+			assert.Contains(t, found, id, "an object of a removed checkpoint")
 		}
 	}
 	return found
@@ -86,7 +86,7 @@ func requireScopeChanged(t *testing.T, got restored) {
 	assert.Equal(t, "scope_changed", got.Lost.Gap.Reason)
 }
 
-// What makes a reader read something else gives it another checkpoint.
+// A reader with another scope has another checkpoint.
 func TestReadersDoNotShareACheckpoint(t *testing.T) {
 	extension := memstorage.New()
 	events := schema.GroupResource{Resource: "events"}
@@ -103,7 +103,7 @@ func TestReadersDoNotShareACheckpoint(t *testing.T) {
 	}
 	for _, of := range config(t, extension, one, scopes, changes...) {
 		assert.True(t, of.None())
-		assert.Empty(t, of.logs, "nothing else is read afresh")
+		assert.Empty(t, of.logs, "nothing else starts afresh")
 	}
 	for i, of := range scopes {
 		got := config(t, extension, one, scopes)[of]
@@ -125,7 +125,8 @@ func TestSpellingsOfASelectorAreOneCheckpoint(t *testing.T) {
 	assert.Empty(t, got.logs)
 }
 
-// Namespaces were read, and now all of them are: what is known of the namespaces is part of it, and has to be compared.
+// Some namespaces were read, and now all of them are: the inventories of the namespaces are included, and have to be
+// compared.
 func TestNamespacesGrowToAll(t *testing.T) {
 	extension := memstorage.New()
 	a, b, all := podsIn("a", ""), podsIn("b", ""), podsIn("", "")
@@ -134,11 +135,11 @@ func TestNamespacesGrowToAll(t *testing.T) {
 		in("b", &b, watchlist.Added, 2, "6"), settled(&b, "80"), in("b", &b, watchlist.Added, 3, "81"))
 	got := config(t, extension, one, []scope.Scope{all})[all]
 	assert.Equal(t, map[string]string{"uid-1": "a/name-1@5", "uid-2": "b/name-2@6", "uid-3": "b/name-3@81"}, got.known)
-	assert.Equal(t, "81", got.ResourceVersion, "a snapshot must not be older than what is known")
+	assert.Equal(t, "81", got.ResourceVersion, "a snapshot must not be older than the inventory")
 	requireScopeChanged(t, got)
 	assert.Contains(t, got.logs, "going on with what was read of other scopes")
 	assert.Contains(t, got.logs, "pods in namespace a")
-	assert.Len(t, ids(t, extension), 1, "what was taken over is removed")
+	assert.Len(t, ids(t, extension), 1, "checkpoints that were taken over are removed")
 
 	got = config(t, extension, one, []scope.Scope{all}, settled(&all, "90"))[all]
 	requireScopeChanged(t, got)
@@ -150,7 +151,7 @@ func TestNamespacesGrowToAll(t *testing.T) {
 	assert.Len(t, got.known, 3)
 }
 
-// What was taken over is written, and removed where it was, together, if need be later.
+// Checkpoints that are taken over are written, and the old ones removed, in one transaction, even if it is delayed.
 func TestTakeoverOnAFullDisk(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		extension := memstorage.New()
@@ -177,7 +178,7 @@ func TestTakeoverOnAFullDisk(t *testing.T) {
 	})
 }
 
-// All namespaces were read, and now some are: up to the same version all is known of each of them.
+// All namespaces were read, and now only some are: each of them is known up to the same version.
 func TestAllShrinksToNamespacesAndGrowsAgain(t *testing.T) {
 	extension := memstorage.New()
 	a, b, all := podsIn("a", ""), podsIn("b", ""), podsIn("", "")
@@ -189,24 +190,24 @@ func TestAllShrinksToNamespacesAndGrowsAgain(t *testing.T) {
 		assert.Equal(t, want, got[of].known)
 		assert.Equal(t, "9", got[of].ResourceVersion)
 		assert.Equal(t, []watchlist.Key{{1}}, got[of].At)
-		assert.Nil(t, got[of].Lost, "the history since then is read on")
-		assert.False(t, got[of].Unconfirmed, "the history since then is read on")
+		assert.Nil(t, got[of].Lost, "the history since then is resumed")
+		assert.False(t, got[of].Unconfirmed, "the history since then is resumed")
 	}
 	got = config(t, extension, one, []scope.Scope{a, b})
 	assert.Equal(t, map[string]string{"uid-4": "a/name-4@21"}, got[a].known)
 	assert.Equal(t, "21", got[a].ResourceVersion)
-	assert.Len(t, ids(t, extension), 3, "what was read of the other namespaces is kept for a while")
+	assert.Len(t, ids(t, extension), 3, "the state of the other namespaces is kept for a while")
 
 	back := config(t, extension, one, []scope.Scope{all})[all]
 	assert.Equal(t, map[string]string{"uid-2": "b/name-2@6", "uid-3": "c/name-3@7", "uid-4": "a/name-4@21"}, back.known,
-		"what was deleted meanwhile does not come back")
+		"objects deleted in the meantime do not come back")
 	assert.Equal(t, "21", back.ResourceVersion)
 	requireScopeChanged(t, back)
 	assert.Len(t, ids(t, extension), 1)
 }
 
-// Even if what was lent to a namespace is lost, all of it is not claimed to be known.
-func TestWhatWasLentIsMissed(t *testing.T) {
+// If the checkpoint of a lent namespace is lost, the rest does not claim to cover all namespaces.
+func TestLostLentNamespaceIsNotCovered(t *testing.T) {
 	extension := memstorage.New()
 	a, all := podsIn("a", ""), podsIn("", "")
 	config(t, extension, one, []scope.Scope{all}, in("a", &all, watchlist.Added, 1, "5"), in("b", &all, watchlist.Added, 2, "6"), settled(&all, "8"))
@@ -216,8 +217,8 @@ func TestWhatWasLentIsMissed(t *testing.T) {
 	assert.Len(t, got.known, 1)
 }
 
-// With another selector, what was read with the one before is compared: whatever does not match any more is gone from
-// the scope.
+// With another selector, the inventory of the previous one is compared: objects that no longer match are gone from the
+// scope.
 func TestSelectorChanges(t *testing.T) {
 	f := func(from, to string) {
 		t.Helper()
@@ -235,7 +236,7 @@ func TestSelectorChanges(t *testing.T) {
 	f("team=x", "team=y")
 }
 
-// The checkpoint of a scope that is still configured is nobody else's, in whatever order the readers start.
+// The checkpoint of a scope that is still configured is not used for another one, in whatever order the readers start.
 func TestConfiguredScopesKeepTheirCheckpoints(t *testing.T) {
 	extension := memstorage.New()
 	x, y, z := podsIn("", "team=x"), podsIn("", "team=y"), podsIn("", "team=z")
@@ -249,8 +250,8 @@ func TestConfiguredScopesKeepTheirCheckpoints(t *testing.T) {
 	assert.False(t, got[x].Unconfirmed)
 }
 
-// An initial state that was cut short is no set that another scope can go on with: what was emitted comes again in a set
-// of its own, and what is gone of it is not forgotten.
+// Another scope cannot continue the set of an initial state that was cut short: the objects are emitted again in a set
+// of its own, and deleted ones are not forgotten.
 func TestInitialStateOfAnotherScopeCutShort(t *testing.T) {
 	extension := memstorage.New()
 	a, all := podsIn("a", ""), podsIn("", "")
@@ -263,8 +264,8 @@ func TestInitialStateOfAnotherScopeCutShort(t *testing.T) {
 	assert.Equal(t, map[string]string{"uid-1": "a/name-1@"}, got.known)
 }
 
-// A reader that starts afresh although there are checkpoints of its resource says why, once.
-func TestAfreshIsLogged(t *testing.T) {
+// A reader that starts afresh although its resource has checkpoints logs the reason once.
+func TestStartingAfreshIsLogged(t *testing.T) {
 	f := func(want string, before, after Cluster, beforeIn, afterIn scope.Scope) {
 		t.Helper()
 		extension := memstorage.New()
@@ -283,7 +284,7 @@ func TestAfreshIsLogged(t *testing.T) {
 	f("another cluster", one, Cluster{UID: "two"}, a, podsIn("", ""))
 }
 
-// A checkpoint is bound to what is known of the cluster. Where that is not its UID, it has to be compared.
+// A checkpoint is bound to the known identity of the cluster. If that is not its UID, the inventory has to be compared.
 func TestCheckpointIsBoundToItsCluster(t *testing.T) {
 	a := podsIn("a", "")
 	f := func(before, after Cluster, unconfirmed bool) {
@@ -297,7 +298,7 @@ func TestCheckpointIsBoundToItsCluster(t *testing.T) {
 		assert.Empty(t, got.logs)
 		got = config(t, extension, after, []scope.Scope{a}, verified(&a, "9"))[a]
 		assert.Equal(t, "9", got.ResourceVersion)
-		assert.Equal(t, unconfirmed, got.Unconfirmed, "nobody has compared it since")
+		assert.Equal(t, unconfirmed, got.Unconfirmed, "it has not been compared since")
 		got = config(t, extension, after, []scope.Scope{a})[a]
 		if after.UID != "" {
 			unconfirmed = false // it is bound to the UID now
@@ -312,7 +313,7 @@ func TestCheckpointIsBoundToItsCluster(t *testing.T) {
 	f(Cluster{UID: "u", Fingerprint: "x"}, Cluster{Fingerprint: "x"}, true)
 }
 
-// A UID that is learned while the receiver runs binds the checkpoint too.
+// A UID that becomes known while the receiver runs binds the checkpoint too.
 func TestClusterUIDLearnedLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		extension := memstorage.New()
@@ -351,7 +352,7 @@ func TestUnreadCheckpointsAreRemovedAfterAWhile(t *testing.T) {
 
 		time.Sleep(40 * 24 * time.Hour)
 		got := config(t, extension, one, []scope.Scope{a, c})
-		assert.Len(t, got[a].known, 1, "what is configured is kept, however long the collector was away")
+		assert.Len(t, got[a].known, 1, "a configured scope is kept, however long the Collector was away")
 		assert.Len(t, got[c].known, 1)
 		assert.NotContains(t, fmt.Sprint(ids(t, extension)), "namespace b")
 	})

@@ -27,8 +27,8 @@ func observed() (*zap.Logger, *observer.ObservedLogs) {
 	return zap.New(core), logs
 }
 
-// A storage that is full is logged when that begins and when it ends, and what failed is written then, where what was
-// accepted meanwhile counts.
+// A full storage is logged when the condition begins and ends. The failed changes are then written, and those accepted
+// in the meantime win.
 func TestFailingWritesAreRepeated(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		extension := memstorage.New()
@@ -53,12 +53,12 @@ func TestFailingWritesAreRepeated(t *testing.T) {
 
 		_, known, err := readAgain(t, extension)
 		require.NoError(t, err)
-		assert.Equal(t, map[string]string{"uid-2": "ns/name-2@8", "uid-3": "ns/name-3@6"}, known, "what came while it failed is newer")
+		assert.Equal(t, map[string]string{"uid-2": "ns/name-2@8", "uid-3": "ns/name-3@6"}, known, "changes accepted during the failure are newer")
 	})
 }
 
-// What is accepted while a write is under way is newer than what that write put back when it failed.
-func TestWhatIsAcceptedDuringAFailingWriteIsNewer(t *testing.T) {
+// Changes accepted during a write are newer than those that the failed write returns to the store.
+func TestChangesAcceptedDuringAFailingWriteAreNewer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		extension := memstorage.New()
 		r := pods()
@@ -83,8 +83,8 @@ func TestWhatIsAcceptedDuringAFailingWriteIsNewer(t *testing.T) {
 	})
 }
 
-// A storage that fails is tried after a second, then ever more rarely, however much is accepted and introduced.
-func TestFailingStorageIsTriedEverMoreRarely(t *testing.T) {
+// A failing storage is retried after a second, then at growing intervals, however much is accepted and introduced.
+func TestFailingStorageIsRetriedAtGrowingIntervals(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		extension := memstorage.New()
 		r := pods()
@@ -110,7 +110,7 @@ func TestFailingStorageIsTriedEverMoreRarely(t *testing.T) {
 	})
 }
 
-// One call at a time reaches the storage, whoever writes.
+// Only one call at a time reaches the storage.
 func TestWritesAreSerialised(t *testing.T) {
 	extension := memstorage.New()
 	l := begin(extension, zap.NewNop())
@@ -158,7 +158,7 @@ func TestStorageThatFailsAtShutdown(t *testing.T) {
 	})
 }
 
-// Shutdown returns soon after its context ends, and within its own limit where that never does.
+// Shutdown returns soon after its context ends, and within its own limit if that never happens.
 func TestShutdownDoesNotWaitForAStorageThatHangs(t *testing.T) {
 	hang := func(t *testing.T, accept bool) (l *life, release func()) {
 		extension := memstorage.New()
@@ -187,7 +187,7 @@ func TestShutdownDoesNotWaitForAStorageThatHangs(t *testing.T) {
 			assert.GreaterOrEqual(t, time.Since(began), least)
 			assert.LessOrEqual(t, time.Since(began), most)
 			release()
-			<-l.done // its goroutine ends as soon as the storage lets it
+			<-l.done // its goroutine ends as soon as the storage returns
 		})
 	}
 	f(0, 3*time.Second, 3*time.Second, 4*time.Second)
@@ -207,7 +207,7 @@ func TestShutdownDoesNotWaitForAStorageThatHangs(t *testing.T) {
 	})
 }
 
-// Records do not wait for a storage that hangs, but for once a few seconds, whatever it hangs in.
+// Records do not wait for a storage that hangs, except once for a few seconds, whatever the hanging call.
 func TestRecordsFlowWhileTheStorageHangs(t *testing.T) {
 	testRecordsFlow(t, false)
 	testRecordsFlow(t, true)
@@ -244,11 +244,11 @@ func testRecordsFlow(t *testing.T, inAWrite bool) {
 		_, known, err := readAgain(t, extension)
 		require.NoError(t, err)
 		assert.Len(t, known, 100)
-		assert.Equal(t, "ns/name-0@1", known["uid-0"], "what nobody waited for any more does not come after what was accepted")
+		assert.Equal(t, "ns/name-0@1", known["uid-0"], "an abandoned write does not overwrite later accepted changes")
 	})
 }
 
-// Where nothing waits to be written, a storage is not said to work again before it does.
+// Even without pending writes, a storage is reported as working again only when it does.
 func TestFailingStorageIsProbed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		extension := memstorage.New()
@@ -270,8 +270,8 @@ func TestFailingStorageIsProbed(t *testing.T) {
 	})
 }
 
-// A storage that cannot be used at the start, such as one that another process has locked, is used once it can be. Until
-// everything that the reader knows has come, its position is not.
+// A storage that is not usable at the start, for example because another process has locked it, is used once it is. The
+// position is not stored before the reader's whole inventory.
 func TestStorageThatOpensLater(t *testing.T) {
 	f := func(spoil func(*memstorage.Extension) (heal func()), wait time.Duration, want string) {
 		t.Helper()
@@ -321,7 +321,7 @@ func TestStorageThatOpensLater(t *testing.T) {
 			assert.Equal(t, map[string]string{"uid-1": "ns/name-1@5", "uid-3": "ns/name-3@11"}, known)
 		})
 	}
-	locked := errors.New("timeout") // as bbolt says it
+	locked := errors.New("timeout") // bbolt's message
 	f(func(e *memstorage.Extension) func() { e.Fail(locked); return func() { e.Fail(nil) } }, openTimeout,
 		"cannot open storage: its file is locked, probably by another collector that still runs: timeout")
 	readOnly := errors.New("open /var/lib/otelcol/x: read-only file system")
@@ -329,8 +329,8 @@ func TestStorageThatOpensLater(t *testing.T) {
 	f(func(e *memstorage.Extension) func() { return e.Hang() }, restoreTimeout, "does not answer")
 }
 
-// A storage that is locked by the collector which this one replaces is waited for.
-func TestStorageThatIsLockedForAMoment(t *testing.T) {
+// The reader waits for a storage that the previous Collector still locks.
+func TestStorageThatIsBrieflyLocked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		extension := memstorage.New()
 		r := pods()
@@ -390,7 +390,7 @@ func TestDamagedCheckpoint(t *testing.T) {
 			assert.Equal(t, map[string]string{"uid-2": "ns/name-2@9"}, known)
 			require.NoError(t, l.Shutdown(t.Context()))
 			for key := range extension.Client(clientName) {
-				assert.NotContains(t, key, id, "what is damaged is removed")
+				assert.NotContains(t, key, id, "the damaged checkpoint is removed")
 			}
 		})
 	}
@@ -398,7 +398,7 @@ func TestDamagedCheckpoint(t *testing.T) {
 	f("stored object is damaged", func(key string) bool { return strings.HasPrefix(key, objectPrefix) })
 }
 
-// A panic in the extension ends the use of the storage, and not the collector.
+// A panic in the extension ends the use of the storage, not the Collector.
 func TestStorageThatPanics(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		extension := memstorage.New()
@@ -418,7 +418,7 @@ func TestStorageThatPanics(t *testing.T) {
 	})
 }
 
-// A scope that is released can be restored by another reader, which finds all that was accepted.
+// Another reader can restore a released scope, and finds everything that was accepted.
 func TestReleasedScopeIsRestoredByAnotherReader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		extension := memstorage.New()
@@ -431,7 +431,7 @@ func TestReleasedScopeIsRestoredByAnotherReader(t *testing.T) {
 		l.Accepted([]watchlist.Change{change(r, watchlist.Added, 1, "5"), advanced(r, "7")})
 		require.NoError(t, l.Release(t.Context(), *r))
 		require.NoError(t, l.Release(t.Context(), *r))
-		l.Accepted([]watchlist.Change{change(r, watchlist.Added, 2, "8")}) // of a reader that has ended: it comes again
+		l.Accepted([]watchlist.Change{change(r, watchlist.Added, 2, "8")}) // from a reader that has ended: it will be repeated
 		progress, known, err := l.restore(t, r)
 		require.NoError(t, err)
 		assert.Equal(t, "7", progress.ResourceVersion)

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// refusePoison refuses whatever contains one of these.
+// refusePoison refuses any batch that contains one of these.
 func refusePoison(poison ...int) func(context.Context, []int) error {
 	return func(_ context.Context, ids []int) error {
 		for _, id := range ids {
@@ -54,11 +54,11 @@ func TestPoisonRecordCostsOnlyItself(t *testing.T) {
 	}
 }
 
-// The Collector's rule is that nothing is sent again as it was once it was refused permanently.
-func TestNothingThatWasRefusedIsSentAgainAsItWas(t *testing.T) {
+// By the Collector's contract, a permanently refused batch is never sent again unchanged.
+func TestRefusedBatchIsNeverResentUnchanged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(Options[item]{BatchMaxRecords: 10}, refusePoison(3, 4, 11))
-		// Items without a record stand around those that are refused.
+		// Items without a record surround the refused ones.
 		for id := range 20 {
 			r.offer(t, item{-1, 1}, item{id, 1}, item{-1, 1})
 		}
@@ -90,7 +90,7 @@ func TestItemsWithoutRecordsAreNeverDropped(t *testing.T) {
 		if got := slices.Concat(r.acked...); !slices.Equal(got, []int{-10, -11, 1, -12, -13}) {
 			t.Errorf("acknowledged %v", got)
 		}
-		// What stands behind a dropped record is acknowledged behind it.
+		// Items behind a dropped record are acknowledged after it.
 		if slices.Index(r.order, 0) > slices.Index(r.order, -11) || slices.Index(r.order, 2) > slices.Index(r.order, -13) {
 			t.Errorf("reported in the order %v", r.order)
 		}
@@ -98,8 +98,8 @@ func TestItemsWithoutRecordsAreNeverDropped(t *testing.T) {
 	})
 }
 
-// They say nothing about the consumer, since it is not given them.
-func TestItemsWithoutRecordsEndNoDenial(t *testing.T) {
+// They prove nothing about the consumer, since it does not receive them.
+func TestItemsWithoutRecordsDoNotEndADenial(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(Options[item]{BatchMaxRecords: 1}, func(context.Context, []int) error { return errBad })
 		for id := range 10 * maxDenials {
@@ -113,11 +113,11 @@ func TestItemsWithoutRecordsEndNoDenial(t *testing.T) {
 		}
 		time.Sleep(7 * time.Minute)
 		wantLines(t, r, logDrop, logDenies)
-		_ = r.Shutdown(t.Context()) // its error is that of what is denied
+		_ = r.Shutdown(t.Context()) // it fails because of the denied records
 	})
 }
 
-func TestOnlyItemsWithoutRecordsNeedNoConsumer(t *testing.T) {
+func TestItemsWithoutRecordsNeedNoConsumer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(Options[item]{BatchMaxRecords: 2}, refusePoison(0))
 		r.offer(t, item{0, 1}, item{-1, 1}, item{-2, 1}, item{-3, 1})
@@ -133,8 +133,8 @@ func TestOnlyItemsWithoutRecordsNeedNoConsumer(t *testing.T) {
 	})
 }
 
-// The producer learns of a drop before the keeper of positions learns that something later was accepted.
-func TestDropIsReportedBeforeWhatFollowsIsAcknowledged(t *testing.T) {
+// The producer is informed of a drop before any later item is reported as accepted.
+func TestDropIsReportedBeforeLaterItemsAreAcknowledged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var reported []int
 		r := newRig(Options[item]{BatchMaxRecords: 16}, refusePoison(0, 5, 6, 15))
@@ -170,7 +170,7 @@ func TestAcceptedAgainFollowsTheFirstAcceptedRecord(t *testing.T) {
 	})
 }
 
-// The second half waits while the first is refused for the time being.
+// The second half waits while the first is refused temporarily.
 func TestHalvesAreRetriedInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var busy bool
@@ -194,7 +194,7 @@ func TestHalvesAreRetriedInOrder(t *testing.T) {
 	})
 }
 
-// What is accepted or dropped makes space at once, though the rest of its batch is still retried.
+// Accepted or dropped items free their space at once, while the rest of the batch is still retried.
 func TestAcceptedHalfMakesSpace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		poison := refusePoison(5)
@@ -228,8 +228,8 @@ func TestAcceptedHalfMakesSpace(t *testing.T) {
 	})
 }
 
-// A consumer that refuses everything permanently is not called for each record, and gets fewer and fewer batches; when
-// it accepts again, no record is lost that it was not given.
+// A consumer that refuses everything permanently is not called for each record, and gets fewer and fewer batches. When
+// it accepts again, no record that it had not received is lost.
 func TestConsumerThatDeniesEverythingIsNotHammered(t *testing.T) {
 	for _, batch := range []int{1, 10, 200} {
 		synctest.Test(t, func(t *testing.T) {
@@ -250,7 +250,7 @@ func TestConsumerThatDeniesEverythingIsNotHammered(t *testing.T) {
 			}
 			synctest.Wait()
 			calls := r.sink.tried()
-			// A batch comes every 15 to 45 seconds, and takes no more than this.
+			// A batch comes every 15 to 45 seconds, and needs no more calls than this.
 			first, each := 2*maxDenials+3*bits.Len(uint(batch)), 2*bits.Len(uint(batch))
 			if most := first + maxDenials + 3600/15*each; calls > most {
 				t.Errorf("batches of %d: %d calls in an hour, want at most %d", batch, calls, most)
@@ -295,7 +295,7 @@ func TestPoisonRecordAfterADenialCostsOnlyItself(t *testing.T) {
 	}
 }
 
-// Random verdicts: records that are always refused, tries that are refused for the time being, and the rest accepted.
+// Random verdicts: some records are always refused, some tries are refused temporarily, and the rest is accepted.
 // Nothing else is lost, order is kept, and each refused record is reported once.
 func TestRandomVerdicts(t *testing.T) {
 	for seed := range uint64(100) {
@@ -309,7 +309,7 @@ func TestRandomVerdicts(t *testing.T) {
 				it := item{id, 1 + rng.IntN(300)}
 				switch {
 				case rng.IntN(5) == 0:
-					it.id = -1 - id // makes no record
+					it.id = -1 - id // no record
 				case rng.IntN(poisonIn) == 0 && inRow < maxDenials-1:
 					poison[id] = true
 					inRow++
@@ -320,7 +320,7 @@ func TestRandomVerdicts(t *testing.T) {
 			}
 			refuse := func(_ context.Context, ids []int) error {
 				if verdicts.IntN(busyIn) == 0 {
-					return errors.Join(errBad, errBusy) // transient, since one of two consumers may take it later
+					return errors.Join(errBad, errBusy) // transient, since one of two consumers may accept it later
 				}
 				for _, id := range ids {
 					if poison[id] {
@@ -341,7 +341,7 @@ func TestRandomVerdicts(t *testing.T) {
 			r.Dropped = func(items []item, _ error) {
 				for _, it := range items {
 					if !poison[it.id] {
-						t.Errorf("seed %d: %d was dropped, and it was never refused alone", seed, it.id)
+						t.Errorf("seed %d: %d was dropped although it was never refused alone", seed, it.id)
 					}
 				}
 				reported = append(reported, ids(items)...)

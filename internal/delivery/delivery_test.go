@@ -20,7 +20,7 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 )
 
-// item is what the tests deliver: a number, and how many bytes it counts for.
+// item is a test item: a number, and the bytes that it counts for.
 type item struct{ id, size int }
 
 func items(from, to, size int) []item {
@@ -46,7 +46,7 @@ var (
 	errBad  = consumererror.NewPermanent(errors.New("bad"))
 )
 
-// sink is the next consumer: it gives each try to consume and keeps what it accepted.
+// sink is the next consumer: it passes each try to consume and keeps the accepted items.
 type sink struct {
 	consume func(ctx context.Context, ids []int) error
 
@@ -65,7 +65,7 @@ func (s *sink) ConsumeLogs(ctx context.Context, logs plog.Logs) error {
 			got = append(got, int(record.Body().Int()))
 		}
 	}
-	// The logs are the consumer's: it may do this.
+	// The consumer owns the logs and may do this.
 	logs.ResourceLogs().RemoveIf(func(plog.ResourceLogs) bool { return true })
 
 	s.mu.Lock()
@@ -123,7 +123,7 @@ type rig struct {
 	maxBytes atomic.Int64
 }
 
-// newRig fills in what o leaves out. An item with a negative id makes no record.
+// newRig fills in the options that o leaves out. An item with a negative id has no record.
 func newRig(o Options[item], consume func(ctx context.Context, ids []int) error) *rig {
 	core, logs := observer.New(zap.DebugLevel)
 	r := &rig{sink: &sink{consume: consume}, logs: logs}
@@ -166,7 +166,7 @@ func newRig(o Options[item], consume func(ctx context.Context, ids []int) error)
 	return r
 }
 
-// lines are the log lines so far, without their fields.
+// lines returns the log lines so far, without their fields.
 func (r *rig) lines() []string {
 	var lines []string
 	for _, entry := range r.logs.All() {
@@ -193,7 +193,7 @@ func (r *rig) offer(t *testing.T, items ...item) {
 	}
 }
 
-// stop shuts down what has nothing left to deliver, or can deliver it.
+// stop shuts down a delivery that can deliver everything it has left.
 func (r *rig) stop(t *testing.T) {
 	t.Helper()
 	if err := r.Shutdown(context.Background()); err != nil {
@@ -251,7 +251,7 @@ func TestFlushByTime(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		r.offer(t, item{0, 1})
 		time.Sleep(900 * time.Millisecond)
-		r.offer(t, item{1, 1}) // does not put the flush off
+		r.offer(t, item{1, 1}) // does not postpone the flush
 		time.Sleep(99 * time.Millisecond)
 		wantBatches(t, "accepted", r.sink.accepted())
 		time.Sleep(2 * time.Millisecond)
@@ -260,7 +260,7 @@ func TestFlushByTime(t *testing.T) {
 	})
 }
 
-// What waited while the consumer was busy does not wait for the timeout once more.
+// Items that waited while the consumer was busy do not wait for the timeout again.
 func TestTimeoutCountsFromTheOffer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(Options[item]{BatchMaxRecords: 2, BatchTimeout: 10 * time.Second},
@@ -280,7 +280,7 @@ func TestTimeoutCountsFromTheOffer(t *testing.T) {
 	})
 }
 
-func TestNoBatchTimeoutDoesNotWait(t *testing.T) {
+func TestWithoutBatchTimeoutNothingWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(Options[item]{BatchMaxRecords: 100}, nil)
 		r.Start()
@@ -312,7 +312,7 @@ func TestRetryKeepsOrder(t *testing.T) {
 				if n := len(r.offered); n == 0 || !slices.Equal(r.offered[n-1], ids) {
 					t.Errorf("got %v, and announced before was %v", ids, r.offered)
 				}
-				// A batch that was refused comes again as it was, and nothing else comes before.
+				// A refused batch is repeated unchanged before anything else.
 				if current != nil && !slices.Equal(current, ids) {
 					t.Errorf("got %v while %v was not accepted", ids, current)
 				}
@@ -342,7 +342,7 @@ func TestRetryKeepsOrder(t *testing.T) {
 	})
 }
 
-// Five minutes of refusal: the pauses grow to half a minute and not beyond.
+// During five minutes of refusal, the pauses grow to at most half a minute.
 func TestRetryPauses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var at []time.Time
@@ -380,7 +380,7 @@ func TestRetryPauses(t *testing.T) {
 	})
 }
 
-// The sink empties the logs it is given, at every try.
+// The sink empties the logs that it receives, at every try.
 func TestConsumerThatMutates(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tries := 0
@@ -412,12 +412,12 @@ func TestBoundWithBlockedConsumer(t *testing.T) {
 		r.offer(t, items(5, 10, 100)...)
 		for range 100 {
 			if r.Offer(item{99, 1}) {
-				t.Fatal("an item was taken by a full queue")
+				t.Fatal("an item was accepted by a full queue")
 			}
 		}
 		time.Sleep(5 * time.Minute)
 		if r.Offer(item{99, 1}) {
-			t.Fatal("an item was taken by a full queue")
+			t.Fatal("an item was accepted by a full queue")
 		}
 		if most := r.maxBytes.Load(); most != 1000 {
 			t.Errorf("at most %d bytes were held, want 1000", most)
@@ -432,7 +432,7 @@ func TestBoundWithBlockedConsumer(t *testing.T) {
 	})
 }
 
-// An item that does not fit beside others, or not at all, is taken once WaitForRoom has returned.
+// An item that does not fit beside others, or not at all, is accepted once WaitForRoom has returned.
 func TestLargeItems(t *testing.T) {
 	for _, size := range []int{700, 1000, 5000} {
 		synctest.Test(t, func(t *testing.T) {
@@ -444,7 +444,7 @@ func TestLargeItems(t *testing.T) {
 			r.Start()
 			r.offer(t, item{0, 200}, item{1, 400})
 			if r.Offer(item{2, size}) {
-				t.Errorf("an item of %d was taken beside 600 bytes", size)
+				t.Errorf("an item of %d was accepted beside 600 bytes", size)
 			}
 			block <- struct{}{}
 			if err := r.WaitForRoom(t.Context()); err != nil {
@@ -452,7 +452,7 @@ func TestLargeItems(t *testing.T) {
 			}
 			r.offer(t, item{2, size})
 			if r.Offer(item{3, 1}) && size > 600 {
-				t.Errorf("an item was taken beside one of %d", size)
+				t.Errorf("an item was accepted beside one of %d", size)
 			}
 			close(block)
 			r.stop(t)
@@ -507,7 +507,7 @@ func TestWaitForRoom(t *testing.T) {
 		synctest.Wait()
 		close(step)
 		go r.stop(t)
-		// Either is true: there is room, and there will be none.
+		// Both are true: there is room now, and there will be none.
 		if err := <-closed; err != nil && !errors.Is(err, ErrClosed) {
 			t.Errorf("at shutdown: %v", err)
 		}
@@ -516,7 +516,7 @@ func TestWaitForRoom(t *testing.T) {
 			t.Errorf("after shutdown: %v", err)
 		}
 		if r.Offer(item{11, 1}) {
-			t.Error("an item was taken after shutdown")
+			t.Error("an item was accepted after shutdown")
 		}
 	})
 }
@@ -543,8 +543,7 @@ func TestWaitForRoomEndsAtShutdown(t *testing.T) {
 	})
 }
 
-// Producers that wait when there is no room lose nothing, and keep their order. In real time, for the race
-// detector.
+// Producers that wait for room lose nothing, and keep their order. In real time, for the race detector.
 func TestManyProducers(t *testing.T) {
 	const producers, each = 8, 2000
 	var refused atomic.Int64
@@ -589,7 +588,7 @@ func TestManyProducers(t *testing.T) {
 	t.Logf("%d offers were refused, %d batches", refused.Load(), len(r.sink.accepted()))
 }
 
-// Beyond a block of the queue now and then.
+// Only an occasional block of the queue is allocated.
 func TestOfferDoesNotAllocate(t *testing.T) {
 	r := newRig(Options[item]{MaxBytes: 1 << 30, BatchTimeout: time.Hour}, nil)
 	defer func() { _ = r.Shutdown(context.Background()) }()
@@ -613,7 +612,7 @@ func TestPanicIsNotSwallowed(t *testing.T) {
 			t.Error("the batch was acknowledged")
 		}
 	}()
-	r.run() // what Start runs in its goroutine
+	r.run() // Start runs this in its goroutine
 }
 
 func TestShutdownDrains(t *testing.T) {
@@ -695,7 +694,7 @@ func TestShutdownWithoutDelivery(t *testing.T) {
 		{"drain timeout is first", honours, 5 * time.Second, time.Minute, 5 * time.Second, errDrainTimeout},
 		{"context is first", honours, time.Minute, 3 * time.Second, 3 * time.Second, context.DeadlineExceeded},
 		{"context is first, refused", refuses, time.Minute, 3 * time.Second, 3 * time.Second, context.DeadlineExceeded},
-		// A consumer that calls its context's end permanent has not refused the records.
+		// A consumer that marks its context's end as permanent has not refused the records.
 		{"permanent by context", func(ctx context.Context, _ []int) error {
 			<-ctx.Done()
 			return consumererror.NewPermanent(ctx.Err())
@@ -728,7 +727,7 @@ func TestShutdownWithoutDelivery(t *testing.T) {
 	}
 }
 
-// A batch that was accepted at the last moment counts, and no other follows it.
+// A batch accepted at the last moment counts, and no other follows it.
 func TestShutdownWhenTheConsumerAcceptsAtTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(Options[item]{BatchMaxRecords: 3, DrainTimeout: 5 * time.Second}, func(ctx context.Context, _ []int) error {
@@ -746,7 +745,7 @@ func TestShutdownWhenTheConsumerAcceptsAtTheEnd(t *testing.T) {
 	})
 }
 
-// The consumer takes one batch, then ignores its context for an hour.
+// The consumer accepts one batch, then ignores its context for an hour.
 func TestShutdownWithConsumerThatIgnoresContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var calls atomic.Int32
@@ -768,7 +767,7 @@ func TestShutdownWithConsumerThatIgnoresContext(t *testing.T) {
 		}
 		time.Sleep(2 * time.Hour)
 		synctest.Wait()
-		// It accepted late what was counted as not delivered: nobody is told, and nothing follows.
+		// It accepted a batch too late that was counted as not delivered: that is not reported, and nothing follows.
 		wantBatches(t, "acknowledged", r.acked, numbers(0, 3))
 		if calls.Load() != 2 || r.bytes.Load() != 0 {
 			t.Errorf("%d calls, %d bytes held", calls.Load(), r.bytes.Load())

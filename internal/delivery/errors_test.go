@@ -13,7 +13,7 @@ import (
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 )
 
-// chained joins errors as go-multierror does: errors.As sees all of them, one after the other.
+// chained joins errors like go-multierror: errors.As sees all of them in turn.
 type chained []error
 
 func (c chained) Error() string           { return fmt.Sprint([]error(c)) }
@@ -29,7 +29,7 @@ func permanentError(err error) error      { return consumererror.NewPermanent(er
 func aggregate(errs ...error) error       { return utilerrors.NewAggregate(errs) }
 func retryable(err error) error           { return consumererror.NewRetryableError(err) }
 
-// fannedOut is what the Collector's fan-out returns with pipeline telemetry around each of its consumers.
+// fannedOut returns what the Collector's fan-out returns with pipeline telemetry around each of its consumers.
 func fannedOut(errs ...error) (all error) {
 	for _, err := range errs {
 		all = multierr.Append(all, consumererror.NewDownstream(err))
@@ -78,7 +78,7 @@ func TestPermanent(t *testing.T) {
 	}
 }
 
-// Whatever is joined how, the transient error is the reason why records are tried again.
+// However errors are joined, the transient one is the reason for the retry.
 func TestCauseIsTheTransientError(t *testing.T) {
 	f := func(err, want error) {
 		t.Helper()

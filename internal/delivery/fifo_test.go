@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// The fifo behaves like a slice, whatever the order of pushes and pops.
+// The fifo behaves like a slice for any order of pushes and pops.
 func TestFIFOAgainstSlice(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	var f fifo[int]
@@ -41,7 +41,7 @@ func TestFIFOAgainstSlice(t *testing.T) {
 	}
 }
 
-func TestFIFOReleasesWhatLeftIt(t *testing.T) {
+func TestFIFOReleasesPoppedItems(t *testing.T) {
 	var f fifo[*int]
 	for range 10_000 {
 		f.push(entry[*int]{item: new(int), size: 1})

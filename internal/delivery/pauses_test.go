@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// script answers each call with the next verdict, the last one for ever, and notes when the calls came.
+// script answers each call with the next verdict, repeating the last one, and records the times of the calls.
 type script struct {
 	verdicts []error
 	at       []time.Time
@@ -20,7 +20,7 @@ func (s *script) consume(context.Context, []int) error {
 	return s.verdicts[min(len(s.at), len(s.verdicts))-1]
 }
 
-// pause is the time between a call and the next one.
+// pause returns the time between a call and the next one.
 func (s *script) pause(call int) time.Duration { return s.at[call+1].Sub(s.at[call]) }
 
 func repeat(err error, n int) []error {
@@ -31,7 +31,7 @@ func repeat(err error, n int) []error {
 	return all
 }
 
-func TestPausesBeginSmallAgainAfterEachVerdict(t *testing.T) {
+func TestPausesRestartAfterEachVerdict(t *testing.T) {
 	for _, verdict := range []error{nil, errBad} {
 		synctest.Test(t, func(t *testing.T) {
 			s := &script{verdicts: append(append(repeat(errBusy, 12), verdict), errBusy, nil)}
@@ -52,8 +52,8 @@ func TestPausesBeginSmallAgainAfterEachVerdict(t *testing.T) {
 }
 
 // Shutdown ends a long pause, and if the consumer still refuses, the next pauses are short ones.
-func TestPausesBeginSmallAgainAtShutdown(t *testing.T) {
-	t.Run("refused for the time being", func(t *testing.T) { testPausesAtShutdown(t, errBusy) })
+func TestPausesRestartAtShutdown(t *testing.T) {
+	t.Run("refused temporarily", func(t *testing.T) { testPausesAtShutdown(t, errBusy) })
 	t.Run("every record refused permanently", func(t *testing.T) { testPausesAtShutdown(t, errBad) })
 }
 
@@ -119,7 +119,7 @@ func TestPausesOfADenial(t *testing.T) {
 	})
 }
 
-// A pause because of a denial does not keep Shutdown from what the consumer would take.
+// A pause because of a denial does not prevent Shutdown from delivering what the consumer would accept.
 func TestShutdownEndsThePauseOfADenial(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var denies atomic.Bool
@@ -143,8 +143,8 @@ func TestShutdownEndsThePauseOfADenial(t *testing.T) {
 	})
 }
 
-// Whatever does not return, Shutdown does, and so does each further call of it.
-func TestShutdownKeepsToItsContext(t *testing.T) {
+// Whatever hangs, Shutdown returns, and so does each further call of it.
+func TestShutdownHonoursItsContext(t *testing.T) {
 	hang := func() { time.Sleep(time.Hour) }
 	for name, build := range map[string]func(*Options[item]) func(context.Context, []int) error{
 		"consumer hangs": func(*Options[item]) func(context.Context, []int) error {
@@ -221,7 +221,7 @@ func TestShutdownKeepsToItsContext(t *testing.T) {
 	}
 }
 
-// A context that has ended already leaves only the grace.
+// A context that has already ended leaves only the grace period.
 func TestShutdownWithAnEndedContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(Options[item]{BatchMaxRecords: 1, DrainTimeout: time.Hour}, func(context.Context, []int) error {

@@ -23,7 +23,7 @@ func wantLines(t *testing.T, r *rig, want ...string) {
 	}
 }
 
-// keepOffering offers an item each second.
+// keepOffering offers an item every second.
 func (r *rig) keepOffering(t *testing.T, until time.Duration) {
 	t.Helper()
 	for end := time.Now().Add(until); time.Now().Before(end); time.Sleep(time.Second) {
@@ -32,7 +32,7 @@ func (r *rig) keepOffering(t *testing.T, until time.Duration) {
 	synctest.Wait()
 }
 
-// A consumer that refuses for a while: its beginning, a summary every ten minutes, its end.
+// For a consumer that refuses for a while, the beginning, a summary every ten minutes, and the end are logged.
 func TestTroubleIsLoggedAtItsBeginningItsEndAndEveryTenMinutes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var refuse atomic.Bool
@@ -73,8 +73,8 @@ func TestTroubleIsLoggedAtItsBeginningItsEndAndEveryTenMinutes(t *testing.T) {
 	})
 }
 
-// A slow consumer accepts now and then: that is one trouble, however often it does.
-func TestConsumerThatAcceptsNowAndThenIsOneTrouble(t *testing.T) {
+// A slow consumer that accepts occasionally is one trouble, however often it does.
+func TestConsumerThatAcceptsOccasionallyIsOneTrouble(t *testing.T) {
 	for _, cycle := range []time.Duration{10 * time.Second, 40 * time.Second, 55 * time.Second} {
 		synctest.Test(t, func(t *testing.T) {
 			begin := time.Now()
@@ -98,7 +98,7 @@ func TestConsumerThatAcceptsNowAndThenIsOneTrouble(t *testing.T) {
 	}
 }
 
-// Troubles with minutes between them: never more than a pair of lines in ten minutes.
+// Troubles with minutes between them cause at most a pair of lines in ten minutes.
 func TestTroublesInARowAreNotLoggedEachTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		begin := time.Now()
@@ -117,7 +117,7 @@ func TestTroublesInARowAreNotLoggedEachTime(t *testing.T) {
 	})
 }
 
-// The ten minutes count from the last line, whatever it was.
+// The ten minutes count from the last log line of any kind.
 func TestNextTroubleIsLoggedTenMinutesAfterTheEndOfTheLast(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		begin := time.Now()

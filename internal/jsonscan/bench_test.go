@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// realObject is an object as the API server writes it.
+// realObject returns an object as the API server writes it.
 func realObject(tb testing.TB, name string) []byte {
 	tb.Helper()
 	data, err := os.ReadFile("../redact/testdata/objects/" + name)

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A byte that a scan must stop at is found in every lane of a word, and near the end of the text too.
+// A byte at which a scan must stop is found in every lane of a word, and near the end of the text.
 func TestStringFindsEveryByteInEveryPlace(t *testing.T) {
 	for before := range 20 {
 		for _, after := range []string{"", `,`, `,"something":"else"}`} {
@@ -41,7 +41,7 @@ func TestStringFindsEveryByteInEveryPlace(t *testing.T) {
 	}
 }
 
-func TestStringTellsWhatItHolds(t *testing.T) {
+func TestStringReportsItsContent(t *testing.T) {
 	for text, want := range map[string]Content{
 		`""`:             0,
 		`"plain text"`:   0,
@@ -75,7 +75,7 @@ func assertUnquote(t *testing.T, inside string) {
 	require.NoError(t, json.Unmarshal([]byte(`"`+inside+`"`), &want))
 	assert.Equal(t, want, Unquote([]byte(inside)), "%q", inside)
 
-	// A repaired string is written differently and means the same.
+	// A repaired string is encoded differently but means the same.
 	if repaired, ok := Repaired([]byte(inside)); ok {
 		assert.Equal(t, want, Unquote([]byte(repaired)), "%q", inside)
 		_, again := Repaired([]byte(repaired))
@@ -106,7 +106,7 @@ func FuzzUnquote(f *testing.F) {
 	})
 }
 
-func TestNumberTellsIntegers(t *testing.T) {
+func TestNumberReportsIntegers(t *testing.T) {
 	for text, want := range map[string]bool{
 		"0": true, "-0": true, "7": true, "-42": true, "123456789012345678901234567890": true,
 		"0.0": false, "1.5": false, "1e3": false, "1E-3": false, "-2.5e+10": false,

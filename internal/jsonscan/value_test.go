@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// texts are seeds for what is compared with encoding/json: valid ones, and others that are nearly so.
+// texts are seeds for the comparison with encoding/json: valid texts, and nearly valid ones.
 var texts = []string{
 	`{}`, `[]`, `""`, `0`, `-0`, `null`, `true`, `false`, ` {} `, "\t[\n]\r", ``, ` `,
 	`{"a":1}`, `{"a":{"b":[1,2,{"c":null}]},"d":"e"}`, ` { "a" : [ 1 , 2 ] , "b" : { } } `,
@@ -34,7 +34,7 @@ func TestValidAgreesWithEncodingJSON(t *testing.T) {
 	}
 }
 
-// Every text is also judged with one byte changed, in a place where the words of a string scan begin or end.
+// Every text is also checked with one byte changed, where the words of a string scan begin or end.
 func TestValidAgreesWithEncodingJSONOnMutations(t *testing.T) {
 	for _, text := range texts {
 		if len(text) > 200 {
@@ -87,7 +87,7 @@ func TestSkipStopsAtTheEndOfTheValue(t *testing.T) {
 	}
 }
 
-func TestSkipTellsTruncatedFromMalformed(t *testing.T) {
+func TestSkipDistinguishesTruncatedFromMalformed(t *testing.T) {
 	const text = `{"a":[1.5e+3,-2,true,false,null,"x\n\u12aBéy日本語0123456789"],"b":{"c":{}},"d":[]}`
 	require.True(t, Valid([]byte(text)))
 	for i := range text {
@@ -104,7 +104,7 @@ func TestSkipTellsTruncatedFromMalformed(t *testing.T) {
 	}
 }
 
-func TestErrorsTellPlacesAndNotContent(t *testing.T) {
+func TestErrorsReportOffsetsNotContent(t *testing.T) {
 	for text, want := range map[string]string{
 		`{"secret"x`:          "invalid character at offset 9",
 		`{"a":"secret\x"}`:    "invalid escape in string at offset 13",

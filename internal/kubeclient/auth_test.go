@@ -77,7 +77,7 @@ func TestKubeconfig(t *testing.T) {
 	assert.True(t, cfg.ExecProvider.StdinUnavailable)
 }
 
-func TestKubeconfigIsFoundAsKubectlFindsIt(t *testing.T) {
+func TestKubeconfigIsFoundLikeKubectl(t *testing.T) {
 	file := writeKubeconfig(t, kubeconfigText)
 	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none")+string(filepath.ListSeparator)+file)
 	cfg, err := RESTConfig(Options{AuthType: AuthKubeConfig})
@@ -91,7 +91,7 @@ func TestKubeconfigIsFoundAsKubectlFindsIt(t *testing.T) {
 	assert.Equal(t, "https://one.example.com:6443", cfg.Host)
 }
 
-// As with kubectl, what several files say comes together, and the first one wins.
+// As with kubectl, several files are merged, and the first one wins.
 func TestMergedKubeconfigs(t *testing.T) {
 	contexts := writeKubeconfig(t, "apiVersion: v1\nkind: Config\ncurrent-context: one\ncontexts:\n- {name: one, context: {cluster: two, user: token}}\n")
 	t.Setenv("KUBECONFIG", contexts+string(filepath.ListSeparator)+writeKubeconfig(t, kubeconfigText))
@@ -102,7 +102,7 @@ func TestMergedKubeconfigs(t *testing.T) {
 }
 
 func TestKubeconfigMistakes(t *testing.T) {
-	// In a pod, too, a kubeconfig that names no cluster is a mistake.
+	// Even in a pod, a kubeconfig without a cluster is a mistake.
 	t.Setenv("KUBERNETES_SERVICE_HOST", "10.0.0.1")
 	t.Setenv("KUBERNETES_SERVICE_PORT", "443")
 	t.Setenv("KUBECONFIG", "")
@@ -205,7 +205,7 @@ func TestKubeconfigOnTheWire(t *testing.T) {
 	t.Cleanup(proxy.Close)
 	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
 	text := strings.NewReplacer(
-		"https://two.example.com", "https://example.com", // which httptest's certificate is for
+		"https://two.example.com", "https://example.com", // the name in httptest's certificate
 		"$CA", base64.StdEncoding.EncodeToString(ca),
 		"$PROXY", proxy.Listener.Addr().String(),
 	).Replace(kubeconfigText)
@@ -228,7 +228,7 @@ func TestKubeconfigOnTheWire(t *testing.T) {
 	}
 }
 
-// tunnel answers a CONNECT request and passes bytes on until one side ends.
+// tunnel answers a CONNECT request and forwards bytes until one side ends.
 func tunnel(t *testing.T, w http.ResponseWriter, address string) {
 	client, _, err := http.NewResponseController(w).Hijack()
 	if !assert.NoError(t, err) {
@@ -251,8 +251,8 @@ func tunnel(t *testing.T, w http.ResponseWriter, address string) {
 	both.Wait()
 }
 
-// The kubelet renews a pod's token: the next request shows the new one. A file that is empty or away for a moment
-// takes none away.
+// The kubelet renews a pod's token: the next request sends the new one. A file that is briefly empty or missing does
+// not remove it.
 func TestRenewedToken(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "token")
 	synctest.Test(t, func(t *testing.T) {

@@ -28,13 +28,13 @@ import (
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/watchlist"
 )
 
-// identity is a certificate that signs itself, for 127.0.0.1.
+// identity returns a self-signed certificate for 127.0.0.1.
 func identity(t *testing.T, name string) (cert, key []byte) {
 	t.Helper()
 	return identityUntil(t, name, time.Now().Add(time.Hour))
 }
 
-// expiredIdentity is one that was good until 2026-01-02.
+// expiredIdentity returns one that was valid until 2026-01-02.
 func expiredIdentity(t *testing.T, name string) (cert, key []byte) {
 	t.Helper()
 	return identityUntil(t, name, time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
@@ -60,7 +60,7 @@ func identityUntil(t *testing.T, name string, until time.Time) (cert, key []byte
 		pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: keyDER})
 }
 
-// serveAs starts a server with a certificate, which answers with the name of the client's certificate.
+// serveAs starts a server with a certificate. It answers with the name of the client's certificate.
 func serveAs(t *testing.T, cert, key []byte) net.Addr {
 	t.Helper()
 	pair, err := tls.X509KeyPair(cert, key)
@@ -77,7 +77,7 @@ func serveAs(t *testing.T, cert, key []byte) net.Addr {
 	return server.Listener.Addr()
 }
 
-// When certificate files are renewed, the next requests go by the new ones and open responses stay.
+// When certificate files are renewed, the next requests use the new ones and open responses stay.
 func TestRenewedCertificateFiles(t *testing.T) {
 	dir := t.TempDir()
 	caFile, certFile, keyFile := filepath.Join(dir, "ca"), filepath.Join(dir, "cert"), filepath.Join(dir, "key")
@@ -118,7 +118,7 @@ func TestRenewedCertificateFiles(t *testing.T) {
 	server = server2
 	install(serverCert2, clientCert2, clientKey2)
 	fresh, line := open(true)
-	assert.Equal(t, `{"type":"client2"}`+"\n", line, "a fresh connection goes by the files as they are")
+	assert.Equal(t, `{"type":"client2"}`+"\n", line, "a fresh connection uses the current files")
 	second, line := open(false)
 	assert.Equal(t, `{"type":"client2"}`+"\n", line, "and so does the next request")
 	assert.NotSame(t, shared, client.session.connections.sharedTransport())
@@ -140,7 +140,7 @@ func TestRenewedCertificateFiles(t *testing.T) {
 	}
 }
 
-// A file that is missing or half written does not replace what works.
+// A file that is missing or half written does not replace a working one.
 func TestBadCertificateFiles(t *testing.T) {
 	caFile := filepath.Join(t.TempDir(), "ca")
 	cert, _ := identity(t, "server")

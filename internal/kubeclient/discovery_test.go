@@ -29,7 +29,7 @@ func (a answers) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// As kube-apiserver 1.26 and later answer, shortened.
+// Shortened answers of kube-apiserver 1.26 and later.
 var aggregated = answers{
 	"/api": `{"kind":"APIGroupDiscoveryList","apiVersion":"apidiscovery.k8s.io/v2","metadata":{},"items":[
 		{"metadata":{"creationTimestamp":null},"versions":[{"version":"v1","freshness":"Current","resources":[
@@ -47,7 +47,7 @@ var aggregated = answers{
 		{"metadata":{"name":"metrics.k8s.io"},"versions":[{"version":"v1beta1","freshness":"Stale"}]}]}`,
 }
 
-// As servers before 1.26 answer, with the same resources.
+// Answers of servers before 1.26, with the same resources.
 var legacy = answers{
 	"/api":    `{"kind":"APIVersions","versions":["v1"]}`,
 	"/api/v1": `{"kind":"APIResourceList","groupVersion":"v1","resources":[{"name":"pods","namespaced":true,"kind":"Pod","verbs":["get","list","watch"]},{"name":"pods/log","namespaced":true,"kind":"Pod","verbs":["get"]},{"name":"events","namespaced":true,"kind":"Event","verbs":["list","watch"]}]}`,
@@ -137,8 +137,8 @@ func TestDiscoverFails(t *testing.T) {
 	assert.True(t, apierrors.IsForbidden(err))
 }
 
-// A document that is not of the Kubernetes API, or has no group, does not prove that anything is not served.
-func TestDiscoverBelievesNoOtherDocument(t *testing.T) {
+// A document that is not from the Kubernetes API, or has no group, does not prove that a resource is not served.
+func TestDiscoverRejectsOtherDocuments(t *testing.T) {
 	const empty = `{"kind":"APIGroupDiscoveryList","items":[]}`
 	for name, server := range map[string]answers{
 		"nothing is served":      {},
@@ -160,7 +160,7 @@ func TestDiscoverBelievesNoOtherDocument(t *testing.T) {
 	}
 }
 
-// What the answers leave open is unknown, and not absent.
+// What the answers do not cover is unknown, not absent.
 func TestDiscoverWithOneHalf(t *testing.T) {
 	lookup := func(server answers, group string, known bool, plural string) error {
 		served, err := serve(t, server.ServeHTTP).Discover(t.Context())

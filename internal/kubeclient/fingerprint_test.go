@@ -10,7 +10,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-func TestFingerprintIsThatOfURLAndAuthority(t *testing.T) {
+func TestFingerprintDependsOnURLAndAuthority(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "ca.crt")
 	fingerprint := func(cfg *rest.Config) string {
 		t.Helper()
@@ -23,7 +23,7 @@ func TestFingerprintIsThatOfURLAndAuthority(t *testing.T) {
 	assert.Equal(t, here, fingerprint(&rest.Config{Host: "http://127.0.0.1:8001", BearerToken: "other"}))
 	assert.NotEqual(t, here, fingerprint(&rest.Config{Host: "http://127.0.0.1:8002"}))
 
-	// The file is read anew: what it holds is looked at whenever a checkpoint is written.
+	// The file is read again: its content is checked whenever a checkpoint is written.
 	one, _ := identity(t, "one")
 	other, _ := identity(t, "other")
 	require.NoError(t, os.WriteFile(file, one, 0o600))

@@ -23,7 +23,7 @@ import (
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/watchlist"
 )
 
-// oneContext is a kubeconfig with the context c. cluster and user are YAML in one line.
+// oneContext returns a kubeconfig with the context c. cluster and user are YAML in one line.
 func oneContext(cluster, user string) string {
 	return fmt.Sprintf(`apiVersion: v1
 kind: Config
@@ -36,12 +36,12 @@ users: [{name: u, user: {%s}}]
 
 const insecure = "insecure-skip-tls-verify: true, server: "
 
-// guard is an API server that lets in who shows its token, and notes what it was shown.
+// guard is an API server that accepts one token, and records the tokens that it receives.
 type guard struct {
 	mu    sync.Mutex
 	token string
 	shown []string
-	// refused is called in the middle of a request that is refused.
+	// refused is called during a request that is refused.
 	refused func()
 }
 
@@ -68,7 +68,7 @@ func (g *guard) takes(token string) {
 	g.token, g.shown = token, nil
 }
 
-// rewritten is a kubeconfig file, and a client that goes by it.
+// rewritten is a kubeconfig file, and a client that uses it.
 type rewritten struct {
 	file   string
 	client *Client
@@ -128,7 +128,7 @@ func TestTokenInsideARewrittenKubeconfig(t *testing.T) {
 	g.takes("two")
 	r.write(t, oneContext(cluster, "token: two"))
 	require.NoError(t, r.open(t))
-	assert.Equal(t, []string{"two"}, g.shown, "the next request shows the new token")
+	assert.Equal(t, []string{"two"}, g.shown, "the next request sends the new token")
 	assert.Equal(t, []string{renewedMessage}, r.messages())
 
 	// The file is renewed while a request with the old token is under way.
@@ -141,11 +141,11 @@ func TestTokenInsideARewrittenKubeconfig(t *testing.T) {
 
 	g.takes("four")
 	require.ErrorContains(t, r.open(t), "cannot watch pods (group \"\", version v1) in all namespaces: Unauthorized")
-	assert.Equal(t, []string{"three"}, g.shown, "there is nothing else to show")
+	assert.Equal(t, []string{"three"}, g.shown, "there are no other credentials")
 }
 
-// What is away, half-written or lacks something replaces nothing, and is reported once.
-func TestKubeconfigThatIsOfNoUseForAWhile(t *testing.T) {
+// A file that is missing, half-written or incomplete does not replace the previous one, and is reported once.
+func TestKubeconfigThatIsTemporarilyUnusable(t *testing.T) {
 	g := &guard{token: "one"}
 	server := httptest.NewTLSServer(g)
 	t.Cleanup(server.Close)
@@ -173,8 +173,8 @@ func TestKubeconfigThatIsOfNoUseForAWhile(t *testing.T) {
 	assert.Equal(t, []string{renewedMessage}, r.messages())
 }
 
-// What kubectl is used for does not concern us: another current context, other contexts.
-func TestKubeconfigChangesThatAreNotMeantForUs(t *testing.T) {
+// Changes for the use of kubectl do not affect us: another current context, other contexts.
+func TestUnrelatedKubeconfigChanges(t *testing.T) {
 	g, other := &guard{token: "one"}, &guard{token: "other"}
 	server, otherServer := httptest.NewTLSServer(g), httptest.NewTLSServer(other)
 	t.Cleanup(server.Close)
@@ -291,7 +291,7 @@ func TestCertificatesInsideARewrittenKubeconfig(t *testing.T) {
 	require.NoError(t, r.open(t))
 }
 
-// A client certificate that has expired is refused like any other, in words that do not help.
+// An expired client certificate is refused like any other, with an unhelpful message.
 func TestExpiredClientCertificate(t *testing.T) {
 	expired, key := expiredIdentity(t, "old")
 	text := func(server string) string {

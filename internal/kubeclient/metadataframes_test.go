@@ -22,7 +22,7 @@ import (
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/watchlist"
 )
 
-// encoded is a frame as an API server writes it: with apimachinery's own serializer and framer.
+// encoded returns a frame as an API server writes it: with apimachinery's own serializer and framer.
 func encoded(tb testing.TB, event string, object runtime.Object) []byte {
 	tb.Helper()
 	var raw bytes.Buffer
@@ -110,7 +110,7 @@ func TestMetadataFrames(t *testing.T) {
 		"unknown type":                   {encoded(t, "RE\"NAMED", fullMetadata()), `{"type":"RE\"NAMED","object":{}}` + "\n"},
 		"unknown type of something else": {encodedRaw(t, "NEW", []byte("sentinel")), `{"type":"NEW","object":{}}` + "\n"},
 
-		// The reader takes these for undecodable.
+		// To the reader these are undecodable.
 		"empty message":           {framed(t, nil), "{}\n"},
 		"no type":                 {encoded(t, "", fullMetadata()), "{}\n"},
 		"no object":               {encodedRaw(t, "ADDED", nil), "{}\n"},
@@ -138,7 +138,7 @@ func TestMetadataFrames(t *testing.T) {
 	}
 }
 
-// What becomes of a watch is decided by its last event's status, so nothing of it may be missing.
+// The status in the last event decides how a watch continues, so it has to be complete.
 func TestMetadataFramesCarryTheWholeStatus(t *testing.T) {
 	for name, status := range map[string]metav1.Status{
 		"expired": {Status: metav1.StatusFailure, Code: 410, Reason: metav1.StatusReasonExpired, Message: "too old resource version: 1 (9)"},
@@ -186,7 +186,7 @@ func TestMetadataFramesAgreeWithJSON(t *testing.T) {
 	}
 }
 
-// threeFrames are some frames, and where each ends.
+// threeFrames returns some frames, and the end of each.
 func threeFrames(t *testing.T) (stream []byte, ends []int) {
 	for _, event := range []string{"ADDED", "NEW", "BOOKMARK"} {
 		stream = append(stream, encoded(t, event, fullMetadata())...)
@@ -206,7 +206,7 @@ func TestMetadataFramesCutAnywhere(t *testing.T) {
 			}
 		}
 		got, err := linesOf(bytes.NewReader(stream[:cut]))
-		require.NoError(t, err, "a response that ends has ended, wherever that is")
+		require.NoError(t, err, "the response may end anywhere")
 		assert.Equal(t, whole, strings.Count(got, "\n"), "cut after %d bytes", cut)
 
 		got, err = linesOf(io.MultiReader(bytes.NewReader(stream[:cut]), iotest.ErrReader(broken)))
@@ -233,7 +233,7 @@ func TestMetadataFramesInAnyPieces(t *testing.T) {
 	require.NoError(t, iotest.TestReader(newMetadataFrames(io.NopCloser(bytes.NewReader(stream))), []byte(want)))
 }
 
-// A frame is told of as soon as it is there, and not when the next one comes.
+// A frame is returned as soon as it is complete, not when the next one arrives.
 func TestMetadataFramesDoNotWait(t *testing.T) {
 	reader, writer := io.Pipe()
 	frames := newMetadataFrames(reader)
@@ -249,19 +249,19 @@ func TestMetadataFramesDoNotWait(t *testing.T) {
 	require.ErrorIs(t, err, io.ErrClosedPipe, "the body is closed")
 }
 
-// What a garbled length leads to is not a stream any more.
+// After a garbled length, the rest is no longer a stream.
 func TestMetadataFramesBoundFrames(t *testing.T) {
 	head := encoded(t, "ADDED", fullMetadata())
 	for _, length := range []uint32{watchlist.MaxFrameBytes + 1, 1 << 31, 1<<32 - 1} {
 		stream := binary.BigEndian.AppendUint32(bytes.Clone(head), length)
 		got, err := linesOf(io.MultiReader(bytes.NewReader(stream), iotest.ErrReader(errors.New("read on"))))
 		require.ErrorIs(t, err, watchlist.ErrFrameTooLarge)
-		assert.Equal(t, 1, strings.Count(got, "\n"), "what came whole before the fault counts")
+		assert.Equal(t, 1, strings.Count(got, "\n"), "complete frames before the fault count")
 	}
 }
 
-// A length alone takes no memory: the bytes must be there.
-func TestMetadataFramesTakeMemoryAsBytesCome(t *testing.T) {
+// A length alone allocates no memory: the bytes have to arrive.
+func TestMetadataFramesAllocateAsBytesArrive(t *testing.T) {
 	stream := binary.BigEndian.AppendUint32(nil, watchlist.MaxFrameBytes)
 	stream = append(stream, "a few bytes"...)
 	var before, after goruntime.MemStats
@@ -273,15 +273,14 @@ func TestMetadataFramesTakeMemoryAsBytesCome(t *testing.T) {
 	assert.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(1<<20))
 }
 
-// Nearly all frames are of objects, and none of these needs memory of its own.
+// Nearly all frames hold objects, and none of these needs an allocation.
 func TestMetadataFramesAllocations(t *testing.T) {
 	frame := encoded(t, "ADDED", fullMetadata())[4:]
 	line := make([]byte, 0, 1<<10)
 	assert.Zero(t, testing.AllocsPerRun(100, func() { line = appendMetadataLine(line[:0], frame) }))
 }
 
-// Whatever comes, be it in place of the frames, of a message or of an object, every line is JSON, and the pieces in
-// which it comes make no difference.
+// Whatever replaces frames, a message or an object, every line is JSON, and the sizes of the pieces read do not matter.
 func FuzzMetadataFrames(f *testing.F) {
 	status := &metav1.Status{
 		Code: 410, Reason: metav1.StatusReasonExpired,
@@ -316,8 +315,8 @@ func FuzzMetadataFrames(f *testing.F) {
 	})
 }
 
-// The form of the answer is the server's choice.
-func TestMetadataInTheFormThatTheServerHas(t *testing.T) {
+// The server chooses the form of the answer.
+func TestMetadataInTheFormOfTheServer(t *testing.T) {
 	frame := encoded(t, "ADDED", fullMetadata())
 	line := `{"type":"ADDED","object":` + fullLine + "}\n"
 	watch := watchlist.Request{Scope: pods, API: podAPI, SendInitialEvents: true, MetadataOnly: true}

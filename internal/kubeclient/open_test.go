@@ -102,7 +102,7 @@ func TestRequests(t *testing.T) {
 				got = r
 				_, _ = io.WriteString(w, answer)
 			})
-			client.session.base.Path = "/k8s/clusters/c-1/" // as behind a proxy that serves several clusters
+			client.session.base.Path = "/k8s/clusters/c-1/" // as behind a proxy for several clusters
 			body, err := client.Open(t.Context(), tt.request)
 			require.NoError(t, err)
 			content, err := io.ReadAll(body)
@@ -125,7 +125,7 @@ const (
 	secondFrame = `{"type":"ADDED","object":{"metadata":{"name":"second"}}}` + "\n"
 )
 
-// stall answers with a first frame and then waits until the client is gone.
+// stall answers with one frame and then waits until the client is gone.
 func stall(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.WriteString(w, firstFrame)
 	_ = http.NewResponseController(w).Flush()
@@ -220,7 +220,7 @@ func TestConnectionRefused(t *testing.T) {
 	require.EqualError(t, err, `cannot list widgets (group "example.com", version v1): dial tcp `+listener.Addr().String()+`: connect: connection refused`)
 }
 
-// While a request waits for its turn, the server does not know about it yet.
+// While a request waits for its turn, the server does not know about it.
 func TestWaitingForTheRateLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		network := pipenet.New()
@@ -272,7 +272,7 @@ func TestWaitingForTheRateLimit(t *testing.T) {
 	})
 }
 
-// The opening of streams is paced for all clients of the process together; other requests are not held up by it.
+// The opening of streams is paced for all clients of the process together; other requests are not delayed.
 func TestOpeningsOfSeveralClients(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		network := pipenet.New()
@@ -305,7 +305,7 @@ func TestOpeningsOfSeveralClients(t *testing.T) {
 	})
 }
 
-// An API server may stand below a path, as Rancher's clusters and kcp's workspaces do.
+// An API server may have a base path, like Rancher's clusters and kcp's workspaces.
 func TestBasePaths(t *testing.T) {
 	for base, want := range map[string]string{
 		"":                                   "",
@@ -330,7 +330,7 @@ func TestBasePaths(t *testing.T) {
 	}
 }
 
-// connectionLog notes the client's end of each connection that requests come over, and whether it is open.
+// connectionLog records the client's end of each connection with requests, and whether it is open.
 type connectionLog struct {
 	mu   sync.Mutex
 	seen []string
@@ -371,7 +371,7 @@ func TestFreshConnection(t *testing.T) {
 		assert.Eventually(t, func() bool { return dialer.open() == 1 }, 5*time.Second, 5*time.Millisecond,
 			"a fresh connection ends with its response")
 
-		if t.Name() == "TestFreshConnection/HTTP2" { // HTTP/1.1 takes one connection for each
+		if t.Name() == "TestFreshConnection/HTTP2" { // HTTP/1.1 uses one connection for each
 			second := open(false)
 			assert.Equal(t, log.seen[0], log.seen[3], "ordinary requests share a connection")
 			require.NoError(t, second.Close())
@@ -380,7 +380,7 @@ func TestFreshConnection(t *testing.T) {
 	})
 }
 
-// countingDialer counts the connections that are open.
+// countingDialer counts the open connections.
 type countingDialer struct {
 	mu sync.Mutex
 	n  int
@@ -431,7 +431,7 @@ func TestCompression(t *testing.T) {
 			for _, line := range []string{firstFrame, secondFrame} {
 				member := gzip.NewWriter(w)
 				_, _ = io.WriteString(member, line)
-				_ = member.Flush() // as kube-apiserver does; without it the line waits for the next member
+				_ = member.Flush() // like kube-apiserver; without it the line waits for the next member
 				_ = member.Close()
 				_ = http.NewResponseController(w).Flush()
 				<-release
@@ -444,7 +444,7 @@ func TestCompression(t *testing.T) {
 		lines := bufio.NewReader(body)
 		line, err := lines.ReadString('\n')
 		require.NoError(t, err)
-		assert.Equal(t, firstFrame, line, "comes before the second member is written")
+		assert.Equal(t, firstFrame, line, "arrives before the second member is written")
 		close(release)
 		line, err = lines.ReadString('\n')
 		require.NoError(t, err)
@@ -462,7 +462,7 @@ func TestCompression(t *testing.T) {
 	})
 }
 
-// Frames are made of what was decompressed.
+// Frames are split after decompression.
 func TestCompressedMetadata(t *testing.T) {
 	eachProtocol(t, func(t *testing.T, start func(http.HandlerFunc) *rest.Config) {
 		stream, _ := threeFrames(t)
@@ -488,7 +488,7 @@ func TestCompressedMetadata(t *testing.T) {
 	})
 }
 
-// A stream that nobody reads holds little of the connection and stops no other stream.
+// A stream without a reader holds little of the connection and does not block other streams.
 func TestUnreadStreamsAreSmall(t *testing.T) {
 	eachProtocol(t, func(t *testing.T, start func(http.HandlerFunc) *rest.Config) {
 		if t.Name() != "TestUnreadStreamsAreSmall/HTTP2" {

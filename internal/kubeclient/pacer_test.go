@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// crowd lets requests wait for a pacer, and notes when each had its turn.
+// crowd makes requests wait for a pacer, and records when each gets its turn.
 type crowd struct {
 	pacer *Pacer
 	began time.Time
@@ -35,7 +35,7 @@ func (c *crowd) add(t *testing.T, n int, name string, resume bool) {
 			defer c.mu.Unlock()
 			c.turns = append(c.turns, turn{name, time.Since(c.began)})
 		})
-		synctest.Wait() // so that they come in order
+		synctest.Wait() // so that they arrive in order
 	}
 }
 
@@ -53,7 +53,7 @@ func TestResumesGoFirst(t *testing.T) {
 		c.add(t, 20, "resume", true)
 		c.all.Wait()
 		want := slices.Concat(
-			slices.Repeat([]string{"snapshot"}, 2), // before a resume wanted anything
+			slices.Repeat([]string{"snapshot"}, 2), // before the first resume
 			slices.Repeat([]string{"resume"}, 20),
 			slices.Repeat([]string{"snapshot"}, 18),
 		)
@@ -62,7 +62,7 @@ func TestResumesGoFirst(t *testing.T) {
 	})
 }
 
-// Streams that end all the time must not keep snapshots waiting for ever.
+// Streams that end all the time must not block snapshots forever.
 func TestResumesDoNotStarveTheOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &crowd{pacer: NewPacer(10, 1), began: time.Now()}
@@ -91,10 +91,10 @@ func TestOpeningsArePaced(t *testing.T) {
 	})
 }
 
-// Whoever gives up takes nobody's turn, and leaves no timer behind, since a pacer outlives its users.
-func TestPacerForgetsWhoeverGivesUp(t *testing.T) {
+// A waiter that gives up does not use a turn and leaves no timer behind, since a pacer outlives its users.
+func TestPacerForgetsAbandonedWaits(t *testing.T) {
 	pacer := NewPacer(1, 1)
-	for range 2 { // in two worlds of time
+	for range 2 { // in two synctest bubbles
 		synctest.Test(t, func(t *testing.T) {
 			pacer.mu.Lock()
 			pacer.tokens = 1

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// countingConn hands out what has come, and counts how often it is asked.
+// countingConn returns what has arrived, and counts its reads.
 type countingConn struct {
 	net.Conn
 	arrived bytes.Buffer
@@ -23,7 +23,7 @@ func (c *countingConn) Read(p []byte) (int, error) {
 	return c.arrived.Read(p)
 }
 
-func TestReadingAheadTakesAtOnceWhatHasCome(t *testing.T) {
+func TestReadingAheadReadsEverythingAvailable(t *testing.T) {
 	const records, size = 30, 2000
 	sent := bytes.Repeat([]byte("k"), records*size)
 	inner := &countingConn{arrived: *bytes.NewBuffer(sent)}
@@ -40,7 +40,7 @@ func TestReadingAheadTakesAtOnceWhatHasCome(t *testing.T) {
 	assert.Equal(t, 1, inner.reads)
 }
 
-func TestReadingAheadPassesOnWhyItCannotDial(t *testing.T) {
+func TestReadingAheadReturnsDialErrors(t *testing.T) {
 	_, err := readingAhead(func(context.Context, string, string) (net.Conn, error) { return nil, io.ErrClosedPipe })(t.Context(), "tcp", "")
 	require.ErrorIs(t, err, io.ErrClosedPipe)
 }

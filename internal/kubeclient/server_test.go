@@ -19,7 +19,7 @@ var (
 	podAPI = scope.API{Version: "v1", Kind: "Pod", Namespaced: true}
 )
 
-// eachProtocol runs a test against a server that speaks HTTP/1.1 and one that speaks HTTP/2, both with TLS.
+// eachProtocol runs a test with a server for HTTP/1.1 and one for HTTP/2, both with TLS.
 func eachProtocol(t *testing.T, test func(t *testing.T, start func(http.HandlerFunc) *rest.Config)) {
 	for name, http2 := range map[string]bool{"HTTP1": false, "HTTP2": true} {
 		t.Run(name, func(t *testing.T) {
@@ -46,7 +46,7 @@ func newTestClient(t *testing.T, cfg *rest.Config, options ...Option) *Client {
 	t.Helper()
 	client, err := New(cfg, options...)
 	require.NoError(t, err)
-	t.Cleanup(client.Close) // before the server's, which waits for its connections
+	t.Cleanup(client.Close) // before the server's cleanup, which waits for its connections
 	return client
 }
 

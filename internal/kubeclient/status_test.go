@@ -212,7 +212,7 @@ func TestStatusErrors(t *testing.T) {
 	}
 }
 
-// A server may send the headers of an error and then nothing.
+// A server may send the headers of an error and then stall.
 func TestErrorBodyThatDoesNotEnd(t *testing.T) {
 	client := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusBadGateway)
@@ -249,7 +249,8 @@ func protobufStatus(t *testing.T, status metav1.Status) string {
 	return "k8s\x00" + string(content)
 }
 
-// Whatever its status: what Kubernetes did not say proves nothing about the resource, its history or our rights.
+// An answer that is not from Kubernetes proves nothing about the resource, its history or our rights, whatever its
+// status.
 func TestForeignAnswers(t *testing.T) {
 	const page = "<html><title>c2VudGluZWw=</title></html>"
 	bodies := map[string]string{
@@ -262,7 +263,7 @@ func TestForeignAnswers(t *testing.T) {
 	for _, code := range []int{400, 401, 402, 403, 404, 405, 406, 410, 418, 422} {
 		for contentType, content := range bodies {
 			if code == 410 && (contentType == "text/plain" || contentType == "") {
-				continue // other servers than kube-apiserver say so in this form
+				continue // servers other than kube-apiserver use this form
 			}
 			client := serve(t, func(w http.ResponseWriter, _ *http.Request) {
 				w.Header()["Content-Type"] = []string{contentType}
@@ -282,7 +283,7 @@ func TestForeignAnswers(t *testing.T) {
 			assert.False(t, aggregated)
 		}
 	}
-	// An empty 404 is none of kube-apiserver's either.
+	// An empty 404 is not kube-apiserver's either.
 	client := serve(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNotFound) })
 	_, err := client.Open(t.Context(), watchlist.Request{Scope: pods, API: podAPI})
 	requireForeign(t, err, 404)
@@ -299,8 +300,8 @@ func requireForeign(t *testing.T, err error, code int) {
 	assert.False(t, errors.As(err, &status))
 }
 
-// A page of status 200 is no stream and no list, whatever type it claims. It may come byte by byte.
-func TestPagesThatAreNoStream(t *testing.T) {
+// A page with status 200 is neither a stream nor a list, whatever type it claims. It may arrive byte by byte.
+func TestPagesAreNotStreams(t *testing.T) {
 	const (
 		html = "<!DOCTYPE html><html><title>Log in c2VudGluZWw=</title></html>"
 		ok   = false
@@ -308,7 +309,7 @@ func TestPagesThatAreNoStream(t *testing.T) {
 	)
 	tests := []struct {
 		contentType, content string
-		watch, list          bool // whether it is foreign to these
+		watch, list          bool // the verdict for each
 	}{
 		{"text/html", html, bad, bad},
 		{"", html, bad, bad},
@@ -334,8 +335,8 @@ func TestPagesThatAreNoStream(t *testing.T) {
 		{"application/json", firstFrame, ok, bad},
 		{"", firstFrame, ok, bad},
 		{"application/json", "\n\n{ \"object\" : {}, \"type\": \"ADDED\"}\n", ok, bad},
-		{"application/json", "\x00garbled frame\n", ok, bad}, // the reader has a way of its own with these
-		{"application/json", "", ok, ok},                     // a watch during which nothing happened; no list, as its decoder says
+		{"application/json", "\x00garbled frame\n", ok, bad}, // the reader handles these
+		{"application/json", "", ok, ok},                     // a watch without events; as a list, its decoder rejects it
 	}
 	for _, tt := range tests {
 		client := serve(t, func(w http.ResponseWriter, _ *http.Request) {
@@ -359,7 +360,7 @@ func TestPagesThatAreNoStream(t *testing.T) {
 	}
 }
 
-// Errors of the transport quote what came instead of an answer.
+// Errors of the transport quote the bytes that arrived instead of an answer.
 func TestTransportErrorsQuoteNoObject(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -384,7 +385,7 @@ func TestTransportErrorsQuoteNoObject(t *testing.T) {
 	assert.NotContains(t, err.Error(), "c2VudGluZWw=")
 }
 
-// That the API server cannot be reached is said only if nothing answered.
+// The API server counts as unreachable only if nothing answered.
 func TestAnswered(t *testing.T) {
 	open := func(cfg *rest.Config, options ...Option) error {
 		cfg.QPS, cfg.Burst = 1000, 1000

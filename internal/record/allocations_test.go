@@ -10,9 +10,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What a frame costs in memory from its bytes to the record, at most. Unlike times these figures are the same on
-// every machine, so that a change that makes the path dearer shows here: they are a tenth above what was measured.
-// The race detector allocates too, so that this file is left out of its builds.
+// Upper bounds for the memory that a frame needs from its bytes to the record. Unlike times, these figures are the same
+// on every machine, so a change that makes the path more expensive fails here: they are a tenth above the measured
+// values. This file is excluded from builds with the race detector, which allocates too.
 var allocationBounds = map[string]struct{ allocations, bytes float64 }{
 	"pod.json/map":         {505, 25_200},
 	"pod.json/json":        {25, 8_250},
@@ -43,7 +43,7 @@ func TestAllocationsOfAFrame(t *testing.T) {
 	}
 }
 
-// allocated returns what a round allocates for each of its frames.
+// allocated returns the allocations of a round for each of its frames.
 func allocated(round func()) (allocations, bytes float64) {
 	round() // fills the pools
 	const rounds = 10

@@ -17,11 +17,11 @@ var bodyModes = []struct {
 	mode BodyMode
 }{{"map", BodyMap}, {"json", BodyJSON}}
 
-// frameBatch is how many frames one operation of the benchmarks takes from bytes to records: a batch, as delivery cuts
-// it, so that what a batch costs is shared out as it is in a collector.
+// frameBatch is how many frames one operation of the benchmarks turns into records: a batch of the delivery's size, so
+// that the cost of a batch is shared as in a Collector.
 const frameBatch = 100
 
-// frames are the objects of one kind, as the API server writes them, and what makes them records.
+// frames holds the objects of one kind, as the API server writes them, and what turns them into records.
 type frames struct {
 	object   []byte
 	plan     *redact.Plan
@@ -44,7 +44,7 @@ func newFrames(tb testing.TB, file string, resource scope.Scope, mode BodyMode) 
 	}
 }
 
-// round takes frameBatch frames to the records that the consumer gets.
+// round turns frameBatch frames into the records for the consumer.
 func (f *frames) round(tb testing.TB) {
 	f.changes = f.changes[:0]
 	for range frameBatch {
@@ -72,7 +72,7 @@ var benchmarkKinds = []struct {
 	{"rollout.json", scope.Scope{GroupResource: schema.GroupResource{Group: "argoproj.io", Resource: "rollouts"}}},
 }
 
-// BenchmarkFrameToRecord is what a batch of frames costs from bytes to records, redaction included.
+// BenchmarkFrameToRecord measures a batch of frames from bytes to records, including redaction.
 func BenchmarkFrameToRecord(b *testing.B) {
 	for _, kind := range benchmarkKinds {
 		for _, body := range bodyModes {

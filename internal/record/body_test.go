@@ -19,7 +19,7 @@ import (
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/testobjects"
 )
 
-// bodyByEncodingJSON is what bodyMap must make, by other means.
+// bodyByEncodingJSON returns the expected result of bodyMap, computed independently.
 func bodyByEncodingJSON(text string) (map[string]any, error) {
 	if !json.Valid([]byte(text)) {
 		return nil, fmt.Errorf("not valid")
@@ -31,7 +31,7 @@ func bodyByEncodingJSON(text string) (map[string]any, error) {
 		return nil, err
 	}
 	if raw == nil {
-		return nil, fmt.Errorf("null is no object")
+		return nil, fmt.Errorf("null is not an object")
 	}
 	m := pcommon.NewMap()
 	if err := m.FromRaw(numbered(raw).(map[string]any)); err != nil {
@@ -40,7 +40,7 @@ func bodyByEncodingJSON(text string) (map[string]any, error) {
 	return m.AsRaw(), nil
 }
 
-// numbered replaces the numbers by what they become.
+// numbered replaces each number with the value that it becomes.
 func numbered(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
@@ -103,7 +103,7 @@ func TestBodyMapOfRealObjects(t *testing.T) {
 	}
 }
 
-// As redact's test of the same name: what goes out of every built-in kind, and all that could if nothing were redacted.
+// Like redact's test of the same name: with the redacted object of every built-in kind, and with the unredacted one.
 func TestBodyMapAgreesWithEncodingJSONOnEveryBuiltInKind(t *testing.T) {
 	for _, o := range testobjects.All(t) {
 		t.Run(o.Name(), func(t *testing.T) {
@@ -182,7 +182,7 @@ func FuzzBodyMap(f *testing.F) {
 	})
 }
 
-// checkUTF8 checks that all strings are what protobuf takes for strings.
+// checkUTF8 checks that all strings are valid for protobuf.
 func checkUTF8(t *testing.T, m pcommon.Map) {
 	t.Helper()
 	for key, v := range m.All() {

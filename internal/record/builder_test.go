@@ -52,7 +52,7 @@ func podWith(change func(*redact.Object)) redact.Object {
 	return o
 }
 
-// podAttributes are those of pod(), with what a case adds or (nil) lacks.
+// podAttributes returns the attributes of pod(), with those that a case adds or (nil) removes.
 func podAttributes(more map[string]any) map[string]any {
 	all := map[string]any{
 		"k8s.change.inferred":         false,
@@ -299,7 +299,7 @@ func recordCases() []recordCase {
 			},
 		},
 		{
-			name: "end of a set with a hole",
+			name: "end of an incomplete set",
 			change: watchlist.Change{Scope: pods, Type: watchlist.SnapshotEnd, Origin: watchlist.Initial, ReadAt: read,
 				Snapshot: &watchlist.SnapshotInfo{Epoch: "e7", ResourceVersion: "300", Objects: 2, Incomplete: true}},
 			event:     "k8s.snapshot.end",
@@ -360,7 +360,7 @@ func TestRecords(t *testing.T) {
 				t.Errorf("attributes are\n%s\nwant\n%s", pretty(attributes), pretty(tt.attributes))
 			}
 			if n := record.Attributes().Len(); n > attributesAtMost {
-				t.Errorf("%d attributes, and room is made for %d", n, attributesAtMost)
+				t.Errorf("%d attributes, but space is reserved for %d", n, attributesAtMost)
 			}
 			if got := record.Body().AsRaw(); pretty(got) != pretty(tt.body) {
 				t.Errorf("body is\n%s\nwant\n%s", pretty(got), pretty(tt.body))
@@ -387,7 +387,7 @@ func TestBodyJSON(t *testing.T) {
 	}
 }
 
-// A record whose object cannot be made a map still tells of the change, and of the fault.
+// A record whose object cannot be converted to a map still reports the change, and the fault.
 func TestBodyThatCannotBeMapped(t *testing.T) {
 	records := build(t, Options{},
 		watchlist.Change{Scope: pods, Type: watchlist.Modified, Origin: watchlist.Live, ReadAt: read,
@@ -398,7 +398,7 @@ func TestBodyThatCannotBeMapped(t *testing.T) {
 		t.Errorf("body is %v", got)
 	}
 	if _, ok := broken.Attributes().Get("k8s.body.error"); !ok {
-		t.Error("no attribute tells of the fault")
+		t.Error("no attribute reports the fault")
 	}
 	if name, _ := broken.Attributes().Get("k8s.object.name"); name.AsString() != "web-1" {
 		t.Error("the identity is missing")
@@ -452,7 +452,7 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-// The reference documents every attribute that is emitted, and none that is not.
+// The reference documents exactly the emitted attributes.
 func TestDocumentation(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "records.md"))
 	if err != nil {
@@ -489,7 +489,7 @@ func TestDocumentation(t *testing.T) {
 	}
 }
 
-// The example of the reference is what comes out.
+// The example of the reference is the actual output.
 func TestDocumentedExample(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "records.md"))
 	if err != nil {
@@ -524,7 +524,7 @@ func TestDocumentedExample(t *testing.T) {
 	if err := json.Unmarshal([]byte(example), &wantAny); err != nil {
 		t.Fatalf("example is not JSON: %v", err)
 	}
-	// The order of attributes carries no meaning.
+	// The order of attributes does not matter.
 	sorted := func(v any) string {
 		return pretty(sortByKey(v))
 	}

@@ -18,7 +18,7 @@ func idOf(t *testing.T, cluster string, c watchlist.Change) string {
 	return id.AsString()
 }
 
-func TestIDSaysTheSameOfTheSame(t *testing.T) {
+func TestIDIsStable(t *testing.T) {
 	first := watchlist.Change{Scope: pods, Type: watchlist.Snapshot, Origin: watchlist.Initial, Object: pod(), ReadAt: read}
 	again := first
 	again.Scope = &scope.Scope{GroupResource: schema.GroupResource{Resource: "pods"}, LabelSelector: "team=web"}
@@ -29,8 +29,7 @@ func TestIDSaysTheSameOfTheSame(t *testing.T) {
 	if a, b := idOf(t, "c", first), idOf(t, "c", again); a != b {
 		t.Errorf("the same object at the same version has ids %s and %s", a, b)
 	}
-	// As docs/records.md says how to compute it:
-	// printf 'c\npod-uid\n1042\nSNAPSHOT' | sha256sum | cut -c 1-32
+	// As computed in docs/records.md: printf 'c\npod-uid\n1042\nSNAPSHOT' | sha256sum | cut -c 1-32
 	if got, want := idOf(t, "c", first), "44f7e86b822ce81eb3e4ced1c72afa5f"; got != want {
 		t.Errorf("id is %s, want %s: ids must not change between releases", got, want)
 	}
@@ -62,7 +61,7 @@ func TestIDsDiffer(t *testing.T) {
 		"another set":        {Scope: pods, Type: watchlist.SnapshotBegin, Snapshot: set("e8")},
 		"set of a selection": {Scope: teamWeb, Type: watchlist.SnapshotBegin, Snapshot: set("e7")},
 	}
-	// What one reader of a resource reads is not what another does, be it only in one part of the scope.
+	// The ids of two readers differ if any part of their scopes does.
 	for _, s := range []scope.Scope{
 		{Namespace: "shop"}, {Namespace: "pay"}, {LabelSelector: "team=web"}, {FieldSelector: "metadata.name!=x"},
 	} {
@@ -71,7 +70,7 @@ func TestIDsDiffer(t *testing.T) {
 		changes["begin of "+s.String()] = watchlist.Change{Scope: &s, Type: watchlist.SnapshotBegin, Snapshot: set("e7")}
 		changes["end of "+s.String()] = watchlist.Change{Scope: &s, Type: watchlist.SnapshotEnd, Snapshot: set("e7")}
 	}
-	// Where there are no versions, what was read at another time is another change.
+	// Without versions, a change read at another time is another change.
 	for i, at := range []time.Time{read, read.Add(1)} {
 		changes[fmt.Sprintf("no version %d", i)] = watchlist.Change{Scope: pods, Type: watchlist.Modified, ReadAt: at,
 			Object: podWith(func(o *redact.Object) { o.ResourceVersion = "" })}

@@ -10,7 +10,7 @@ import (
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/watchlist"
 )
 
-// Spelled out, so that a constant of the semantic conventions that is mistaken for another shows.
+// Spelled out, so that a mix-up of constants of the semantic conventions is noticed.
 func TestKinds(t *testing.T) {
 	for _, tt := range []struct{ group, plural, name, uid string }{
 		{"", "namespaces", "k8s.namespace.name", ""},
@@ -29,7 +29,7 @@ func TestKinds(t *testing.T) {
 		{"batch", "cronjobs", "k8s.cronjob.name", "k8s.cronjob.uid"},
 		{"batch", "jobs", "k8s.job.name", "k8s.job.uid"},
 		{"storage.k8s.io", "storageclasses", "k8s.storageclass.name", ""},
-		// Kinds that the conventions do not define, and namesakes of those they do.
+		// Kinds that the conventions do not define, and others with the same name as defined ones.
 		{"", "configmaps", "", ""},
 		{"", "events", "", ""},
 		{"networking.k8s.io", "ingresses", "", ""},
@@ -66,6 +66,6 @@ func TestKinds(t *testing.T) {
 		}
 	}
 	if len(kinds) != 16 {
-		t.Errorf("%d kinds, and 16 are tested", len(kinds))
+		t.Errorf("%d kinds, but 16 are tested", len(kinds))
 	}
 }

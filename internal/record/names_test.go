@@ -10,7 +10,7 @@ import (
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/watchlist"
 )
 
-func TestDescribeNamesTheObjectAndNothingOfIt(t *testing.T) {
+func TestDescribeNamesOnlyTheIdentity(t *testing.T) {
 	f := func(c watchlist.Change, want string) {
 		t.Helper()
 		if got := Describe(c); got != want {

@@ -41,7 +41,7 @@ func BenchmarkDecode(b *testing.B) {
 	}
 }
 
-// One object over and over teaches the processor its branches; many different ones are more like a stream.
+// Decoding the same object repeatedly trains the branch predictor; many different objects are more like a stream.
 func BenchmarkDecodeMixed(b *testing.B) {
 	var data [][]byte
 	var size int
@@ -63,7 +63,7 @@ func BenchmarkDecodeMixed(b *testing.B) {
 
 var wordStart = regexp.MustCompile(`(:"|"f:)[a-z]`)
 
-// varied gives the words of an object other lengths.
+// varied changes the lengths of an object's words.
 func varied(data []byte, seed int) []byte {
 	r := rand.New(rand.NewPCG(uint64(seed), 0))
 	return wordStart.ReplaceAllFunc(data, func(start []byte) []byte {
@@ -95,7 +95,7 @@ func BenchmarkIdentify(b *testing.B) {
 	}
 }
 
-// realObjects are the files of objects as the API server writes them.
+// realObjects returns the files of objects as the API server writes them.
 func realObjects(tb testing.TB) (files []string) {
 	tb.Helper()
 	entries, err := os.ReadDir("testdata/objects")

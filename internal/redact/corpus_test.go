@@ -17,8 +17,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The corpus has one sentinel in each place where a secret may be, in the form that it has there: as it is, in base64, or
-// compressed. None may go out in any form. The innocents are what looks like a secret and is none: they go out unchanged.
+// The corpus has one sentinel in each place where a secret may be, in the form used there: plain, in base64, or
+// compressed. None may be emitted in any form. The innocents look like secrets but are none: they are emitted
+// unchanged.
 
 type corpusObject struct {
 	Resource string // plural and group
@@ -43,7 +44,7 @@ var (
 	base64Runs     = regexp.MustCompile(`[A-Za-z0-9+/]{16,}=*`)
 )
 
-// sentinelsIn returns the sentinels in a text and in what is encoded in it.
+// sentinelsIn returns the sentinels in a text and in its encoded parts.
 func sentinelsIn(text string) (all []string) {
 	all = corpusSentinel.FindAllString(text, -1)
 	for _, run := range base64Runs.FindAllString(text, -1) {
@@ -59,13 +60,13 @@ func sentinelsIn(text string) (all []string) {
 	return all
 }
 
-// encodings are the ways in which a sentinel could go out.
+// encodings returns the forms in which a sentinel could be emitted.
 func encodings(s string) []string {
 	all := append(forms(s), hex.EncodeToString([]byte(s)), url.QueryEscape(s), strings.ToUpper(s), strings.ToLower(s))
 	return all
 }
 
-func TestNoSentinelOfTheCorpusGoesOut(t *testing.T) {
+func TestNoSentinelOfTheCorpusIsEmitted(t *testing.T) {
 	seen, kinds := map[string]bool{}, map[string]bool{}
 	for _, file := range []string{"core", "shapes", "custom"} {
 		for _, o := range corpus(t, file) {
@@ -92,7 +93,7 @@ func TestNoSentinelOfTheCorpusGoesOut(t *testing.T) {
 	assert.Greater(t, len(kinds), 120)
 }
 
-func TestInnocentsOfTheCorpusGoOutUnchanged(t *testing.T) {
+func TestInnocentsOfTheCorpusAreUnchanged(t *testing.T) {
 	all := corpus(t, "innocents")
 	for _, o := range all {
 		obj, redactions, err := o.plan().Explain(o.Object)

@@ -28,7 +28,7 @@ func at(t *testing.T, s string) time.Time {
 	return parsed.UTC()
 }
 
-func TestDecodeTellsWhatTheObjectIs(t *testing.T) {
+func TestDecodeReturnsFacts(t *testing.T) {
 	obj, _, err := pods.Decode(realObject(t, "pod.json"))
 	require.NoError(t, err)
 	obj.JSON = ""
@@ -42,7 +42,7 @@ func TestDecodeTellsWhatTheObjectIs(t *testing.T) {
 	}, obj)
 }
 
-func TestDecodeTellsTheNewestManager(t *testing.T) {
+func TestDecodeReturnsTheNewestManager(t *testing.T) {
 	obj := decode(t, pods, `{"metadata":{"creationTimestamp":"2026-01-01T00:00:00Z","deletionTimestamp":"2026-01-04T00:00:00Z","managedFields":[
 		{"time":"2026-01-02T00:00:00Z","fieldsV1":{"time":"2027-01-01T00:00:00Z"}},
 		{"time":"2026-01-03T01:00:00+01:00"},{"time":"2026-01-01T00:00:00Z"},{"time":"never"},{"time":7},{},"2028-01-01T00:00:00Z"]},
@@ -52,7 +52,7 @@ func TestDecodeTellsTheNewestManager(t *testing.T) {
 	}, obj.Times)
 }
 
-func TestDecodeTellsTheControllingOwner(t *testing.T) {
+func TestDecodeReturnsTheControllingOwner(t *testing.T) {
 	for owners, want := range map[string]string{
 		``:                          "",
 		`{"name":"a"}`:              "a",
@@ -69,7 +69,7 @@ func TestDecodeTellsTheControllingOwner(t *testing.T) {
 	}
 }
 
-func TestDecodeTellsTheLastObservationOfEvents(t *testing.T) {
+func TestDecodeReturnsTheLastObservationOfEvents(t *testing.T) {
 	times := []string{
 		`"firstTimestamp":"2026-01-01T00:00:01Z"`,
 		`"eventTime":"2026-01-01T00:00:02.000002Z"`,
@@ -92,7 +92,7 @@ func TestDecodeTellsTheLastObservationOfEvents(t *testing.T) {
 	assert.Zero(t, obj.Times.Observed)
 }
 
-func TestDecodeTakesNothingFromOtherPlaces(t *testing.T) {
+func TestDecodeIgnoresOtherPlaces(t *testing.T) {
 	obj := decode(t, pods, `{"spec":{"kind":"K","metadata":{"name":"n","uid":"u"}},"metadata":{"labels":{"name":"n"},"annotations":{"uid":"u"},"resourceVersion":7},"name":"n"}`)
 	obj.JSON = ""
 	assert.Equal(t, Object{}, obj)
@@ -109,7 +109,7 @@ func TestDecodeReadsOneObject(t *testing.T) {
 	assert.Equal(t, len(data), n+n2)
 }
 
-func TestDecodeRefusesWhatIsNoObject(t *testing.T) {
+func TestDecodeRejectsOtherValues(t *testing.T) {
 	for _, data := range []string{`[]`, `"secret"`, `1`, `null`, `x`, `}`, `,{}`, `{"a":1]`, `{"a":tru}`, `{"a":01}`, "{\"a\":\"\n\"}", `{"a":"\q"}`, `{"a" "b"}`, `{"a":1,}`, `{"a":[1,]}`, `{"a":[,1]}`, `{"a":-}`} {
 		_, _, err := pods.Decode([]byte(data))
 		require.Error(t, err, data)
@@ -143,7 +143,7 @@ func TestDecodeNestsAsDeepAsEncodingJSON(t *testing.T) {
 	}
 }
 
-// The time that an object takes does not explode, whatever it is made of.
+// The time for an object stays linear, whatever its structure.
 func TestDecodeOfHostileObjectsIsLinear(t *testing.T) {
 	for name, data := range map[string]string{
 		"Secrets in Secrets":             strings.Repeat(`{"data":{"a":"b"},"x":`, 9000) + `1` + strings.Repeat(`,"kind":"Secret"}`, 9000),
@@ -161,9 +161,9 @@ func TestDecodeOfHostileObjectsIsLinear(t *testing.T) {
 	}
 }
 
-func TestDecodeAllocatesTheJSONAndNothingElse(t *testing.T) {
+func TestDecodeAllocatesOnlyTheJSON(t *testing.T) {
 	if raceEnabled {
-		t.Skip("the race detector makes the pool forget")
+		t.Skip("the race detector empties the pool")
 	}
 	for _, o := range benchmarkObjects[:5] {
 		if o.resource == "secrets" {

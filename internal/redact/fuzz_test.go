@@ -33,7 +33,7 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// FuzzIdentify looks for data that Identify and Decode see differently.
+// FuzzIdentify looks for data for which Identify and Decode disagree.
 func FuzzIdentify(f *testing.F) {
 	addSeeds(f)
 	f.Fuzz(func(t *testing.T, data []byte, resource uint8) {
@@ -43,7 +43,7 @@ func FuzzIdentify(f *testing.F) {
 		b, bytesErr := plan.IdentifyBytes(data)
 		require.Equal(t, err, bytesErr)
 		require.Equal(t, id, b.Identity())
-		require.Equal(t, original, data, "the data are not written to")
+		require.Equal(t, original, data, "the data is not modified")
 		if obj, _, decodeErr := plan.Decode(data); decodeErr == nil {
 			require.NoError(t, err)
 			require.Equal(t, obj.Identity, id)
@@ -51,8 +51,8 @@ func FuzzIdentify(f *testing.F) {
 	})
 }
 
-// FuzzText compares the rules for texts with regular expressions: what these find does not go out, and a text without
-// any sign of a secret goes out as it is.
+// FuzzText compares the rules for texts with regular expressions: whatever these match is masked, and a text without
+// any sign of a secret is unchanged.
 func FuzzText(f *testing.F) {
 	for _, s := range texts {
 		f.Add(s)
@@ -71,5 +71,5 @@ func checkText(t *testing.T, s string) {
 	if oracle.IsInnocent(s) {
 		require.Equal(t, s, out)
 	}
-	require.Equal(t, out, Text(out), "what is redacted stays as it is: %q", s)
+	require.Equal(t, out, Text(out), "redaction is idempotent: %q", s)
 }

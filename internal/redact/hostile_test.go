@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// No text makes the rules quadratic, whatever it nearly is. Twice the text must not take much more than twice the time,
-// which is measured against a limit that only quadratic time exceeds.
+// No nearly matching text makes the rules quadratic. A text twice as long must not take much more than twice the time,
+// which is checked with a limit that only quadratic time exceeds.
 func TestTextsOfNearlyMatchingPartsTakeLinearTime(t *testing.T) {
 	size := 1 << 20
 	if raceEnabled {
@@ -42,8 +42,8 @@ func TestTextsOfNearlyMatchingPartsTakeLinearTime(t *testing.T) {
 	}
 }
 
-// The objects in which values are walked again, since it is known late what they are, do not take long either.
-func TestObjectsThatAreKnownLateTakeLinearTime(t *testing.T) {
+// Objects whose values have to be walked again, because their kind comes late, do not take long either.
+func TestObjectsWithLateKindsTakeLinearTime(t *testing.T) {
 	n := 4000
 	if raceEnabled {
 		n >>= 2
@@ -61,8 +61,8 @@ func TestObjectsThatAreKnownLateTakeLinearTime(t *testing.T) {
 	}
 }
 
-// What goes wrong with one object costs its body, and never shows it.
-func TestObjectsThatCannotBeWalkedGoOutWithTheirIdentity(t *testing.T) {
+// A failure with one object costs its body, and never reveals it.
+func TestObjectsThatCannotBeWalkedKeepTheirIdentity(t *testing.T) {
 	defer func() { testPanic = nil }()
 	testPanic = func() { panic("hunter2") }
 	counts := &countingObserver{}

@@ -32,7 +32,7 @@ func TestIdentify(t *testing.T) {
 	}
 }
 
-func TestIdentifyReadsNoFurtherThanItMust(t *testing.T) {
+func TestIdentifyStopsEarly(t *testing.T) {
 	id, err := pods.Identify([]byte(`{"metadata":{"name":"n","namespace":"s","uid":"u","resourceVersion":"7",!`))
 	require.NoError(t, err)
 	assert.Equal(t, Identity{UID: "u", ResourceVersion: "7", Namespace: "s", Name: "n"}, id)
@@ -42,7 +42,7 @@ func TestIdentifyReadsNoFurtherThanItMust(t *testing.T) {
 	assert.Equal(t, Identity{UID: "u", ResourceVersion: "7", Name: "n"}, id)
 }
 
-func TestIdentifyRefusesWhatIsNoObject(t *testing.T) {
+func TestIdentifyRejectsOtherValues(t *testing.T) {
 	for _, data := range []string{`[]`, `1`, `{"a":tru,"metadata":{}}`, `{"metadata":{"uid":"u"]`, `{"a" 1}`, `{a`} {
 		_, err := pods.Identify([]byte(data))
 		assert.Regexp(t, `^cannot identify object: [a-z ]+ at offset \d+$`, err)

@@ -32,7 +32,8 @@ func TestSensitiveKeys(t *testing.T) {
 	}
 }
 
-// Both forms of the policy agree on each word of the corpus and of the real objects, as it is and as a part of others.
+// Both implementations of the policy agree on each word of the corpus and of the real objects, alone and as a part of
+// other words.
 func TestKeysAreClassifiedAsByTheOracle(t *testing.T) {
 	seen := map[string]bool{}
 	for _, pattern := range []string{"testdata/corpus/*.json", "testdata/objects/*.json"} {

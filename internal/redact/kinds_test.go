@@ -14,8 +14,8 @@ import (
 )
 
 // Decode and Identify agree with the oracle and with encoding/json on an object of every built-in kind, in every form
-// in which it may come, and nothing that was planted in it comes out. The objects are k8s.io/api's test data, in which
-// every field has a value, and not captured ones: the end-to-end tests capture some.
+// in which it may arrive, and no planted secret is emitted. The objects are k8s.io/api's test data, in which every
+// field has a value, rather than captured ones; the end-to-end tests capture some.
 func TestDecodeAgreesWithEncodingJSONOnEveryBuiltInKind(t *testing.T) {
 	for _, o := range testobjects.All(t) {
 		t.Run(o.Name(), func(t *testing.T) {
@@ -38,7 +38,7 @@ func TestDecodeAgreesWithEncodingJSONOnEveryBuiltInKind(t *testing.T) {
 	}
 }
 
-// checkAgainstMeta compares what Decode tells of an object with what it is to the clients of Kubernetes.
+// checkAgainstMeta compares the facts from Decode with those that Kubernetes clients read.
 func checkAgainstMeta(t *testing.T, f testobjects.Form, obj Object) {
 	t.Helper()
 	var p metav1.PartialObjectMetadata
@@ -72,7 +72,7 @@ func checkAgainstMeta(t *testing.T, f testobjects.Form, obj Object) {
 	require.Equal(t, want, obj)
 }
 
-// eventByEncodingJSON reads what the types of both groups' Events have for the type and the last observation.
+// eventByEncodingJSON reads the type and the last observation with the types of both groups' Events.
 func eventByEncodingJSON(t *testing.T, data []byte) (eventType string, observed time.Time) {
 	t.Helper()
 	var event struct {

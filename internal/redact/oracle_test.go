@@ -13,18 +13,18 @@ import (
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/redact/oracle"
 )
 
-// expected applies the slow form of the policy to an object of the resource.
+// expected applies the slow implementation of the policy to an object of the resource.
 func expected(object oracle.Tree, group, resource string) oracle.Tree {
 	return oracle.Expected(object, group, resource, func(value []byte) string {
 		return strings.Trim(defaultPolicy.key.json(value), `"`)
 	})
 }
 
-// anyText is set where the texts are any at all: of the rules for texts, the slow form has those for shapes only, so that
-// a text that it keeps may be masked in part. FuzzText is the fuzzer for texts.
+// anyText is set if texts may be arbitrary: of the rules for texts, the slow implementation has only those for shapes,
+// so that a text that it keeps may be masked in part. FuzzText is the fuzzer for texts.
 var anyText bool
 
-// requireSame compares trees. A string in which something was masked inside a document may be written in any way.
+// requireSame compares trees. A string in which something was masked inside a document may be encoded in any way.
 func requireSame(t testing.TB, want, got oracle.Tree, path string) {
 	t.Helper()
 	if want.Document != nil {
@@ -53,7 +53,7 @@ func requireSame(t testing.TB, want, got oracle.Tree, path string) {
 	}
 }
 
-// expectedFacts finds in the object what Decode must tell of it, but for the JSON.
+// expectedFacts returns the facts that Decode must find in the object, without the JSON.
 func expectedFacts(object oracle.Tree, group, resource string) (want Object) {
 	want.APIVersion = object.FirstString("apiVersion")
 	want.Kind = object.FirstString("kind")

@@ -21,7 +21,7 @@ var resources = []struct{ group, resource string }{
 	{"", "configmaps"}, {"external-secrets.io", "externalsecrets"},
 }
 
-// plans of the resources, in their order.
+// plans holds the plans of the resources, in their order.
 var plans = func() (all []*Plan) {
 	for _, r := range resources {
 		all = append(all, NewPlan(r.group, r.resource))
@@ -29,7 +29,7 @@ var plans = func() (all []*Plan) {
 	return all
 }()
 
-// checkDecode checks what must hold of any data at all.
+// checkDecode checks the properties that hold for any data.
 func checkDecode(t *testing.T, data []byte, resource int) {
 	t.Helper()
 	checkDecodeAs(t, data, plans[resource], resources[resource].group, resources[resource].resource)
@@ -39,7 +39,7 @@ func checkDecodeAs(t *testing.T, data []byte, plan *Plan, group, resource string
 	t.Helper()
 	original := bytes.Clone(data)
 	obj, n, err := plan.Decode(data)
-	require.Equal(t, original, data, "the data are not written to")
+	require.Equal(t, original, data, "the data is not modified")
 
 	in, end, wantErr := oracle.Parse(original)
 	if wantErr != nil {
@@ -55,7 +55,7 @@ func checkDecodeAs(t *testing.T, data []byte, plan *Plan, group, resource string
 	require.NoError(t, err)
 	require.Equal(t, obj.Identity, id)
 
-	// What has been decoded does not change with the buffer that it came from.
+	// A decoded object does not change with the buffer that it came from.
 	for i := range data {
 		data[i] = 'X'
 	}
@@ -79,7 +79,7 @@ func checkDecodeAs(t *testing.T, data []byte, plan *Plan, group, resource string
 	requireSame(t, expected(in, group, resource), out, resource)
 
 	want := expectedFacts(in, group, resource)
-	// Text that may hold a secret is masked in the facts as it is in the JSON.
+	// Text that may hold a secret is masked in the facts as in the JSON.
 	seen := expectedFacts(out, group, resource)
 	for text, redacted := range map[*string]string{
 		&want.APIVersion: seen.APIVersion, &want.Kind: seen.Kind, &want.EventType: seen.EventType,
@@ -94,8 +94,8 @@ func checkDecodeAs(t *testing.T, data []byte, plan *Plan, group, resource string
 
 	again, _, err := plan.Decode([]byte(obj.JSON))
 	require.NoError(t, err)
-	if !anyText && !strings.Contains(obj.JSON, "hmac=") { // there may be a fingerprint of a fingerprint
-		require.Equal(t, obj.JSON, again.JSON, "what is redacted stays as it is")
+	if !anyText && !strings.Contains(obj.JSON, "hmac=") { // it may contain the fingerprint of a fingerprint
+		require.Equal(t, obj.JSON, again.JSON, "redaction is idempotent")
 	}
 }
 
@@ -138,7 +138,7 @@ func TestDecodeAgreesWithTheOracleOnRandomObjects(t *testing.T) {
 	}
 }
 
-func TestDecodeTellsTruncatedObjects(t *testing.T) {
+func TestDecodeReportsTruncatedObjects(t *testing.T) {
 	for _, file := range realObjects(t) {
 		data := bytes.TrimSpace(realObject(t, file))
 		for end := 0; end < len(data); end += 1 + end/100 {
@@ -148,7 +148,7 @@ func TestDecodeTellsTruncatedObjects(t *testing.T) {
 	}
 }
 
-// generator writes random objects with the keys and shapes that the rules look for, well and badly formed.
+// generator writes random objects with the keys and shapes that the rules look for, well-formed and malformed.
 type generator struct {
 	rand *rand.Rand
 	out  []byte
@@ -242,7 +242,7 @@ func (g *generator) value(depth int) {
 	}
 }
 
-// string writes a string in one of the ways in which it can be written, now and then with bytes that are not UTF-8.
+// string writes a string in one of its possible encodings, sometimes with bytes that are not UTF-8.
 func (g *generator) string(s string) {
 	text, _ := json.Marshal(s)
 	inside := string(text[1 : len(text)-1])
@@ -255,7 +255,7 @@ func (g *generator) string(s string) {
 			inside = string(head[1:len(head)-1]) + `\u00` + strconv.FormatUint(uint64(s[at])+0x100, 16)[1:] + string(tail[1:len(tail)-1])
 		}
 	case 1:
-		if g.rand.IntN(4) == 0 && !strings.Contains(s, `"`) { // what is nearly JSON is a text
+		if g.rand.IntN(4) == 0 && !strings.Contains(s, `"`) { // text that is nearly JSON
 			inside += "\xff" + g.pick("", "\xed\xa0\x80", "z", `\ud800`)
 		}
 	}
@@ -278,5 +278,5 @@ func TestGeneratorReachesTheRules(t *testing.T) {
 		}
 	}
 	assert.Greater(t, masked, 100)
-	assert.Greater(t, late, 10, "Secrets that say so after their data")
+	assert.Greater(t, late, 10, "Secrets whose kind comes after their data")
 }

@@ -29,7 +29,7 @@ func checkRules(t *testing.T, plan *Plan, cases []ruleCase) {
 	}
 }
 
-func TestWhatMetadataLoses(t *testing.T) {
+func TestPrunedMetadata(t *testing.T) {
 	checkRules(t, pods, []ruleCase{
 		{"managedFields", `{"metadata":{"name":"a","managedFields":[{"manager":"m"}],"uid":"u"}}`, `{"metadata":{"name":"a","uid":"u"}}`},
 		{"managedFields first", `{"metadata":{"managedFields":[],"uid":"u"}}`, `{"metadata":{"uid":"u"}}`},
@@ -50,7 +50,7 @@ func TestWhatMetadataLoses(t *testing.T) {
 	})
 }
 
-func TestWhatSecretsShow(t *testing.T) {
+func TestRedactionOfSecrets(t *testing.T) {
 	checkRules(t, secrets, []ruleCase{
 		{"data", `{"kind":"Secret","data":{"a":"x","b":"y"}}`, `{"kind":"Secret","data":{"a":"[REDACTED]","b":"[REDACTED]"}}`},
 		{"stringData", `{"stringData":{"a":"x"}}`, `{"stringData":{"a":"[REDACTED]"}}`},
@@ -85,7 +85,7 @@ func TestSecretsAreFoundUnderOtherPlans(t *testing.T) {
 	})
 }
 
-func TestWhatEnvironmentsShow(t *testing.T) {
+func TestRedactionOfEnvironments(t *testing.T) {
 	checkRules(t, pods, []ruleCase{
 		{"containers", `{"spec":{"containers":[{"name":"c","env":[{"name":"A","value":"x"}]}]}}`, `{"spec":{"containers":[{"name":"c","env":[{"name":"A","value":"[REDACTED]"}]}]}}`},
 		{"initContainers", `{"spec":{"initContainers":[{"env":[{"value":"x","name":"A"}]}]}}`, `{"spec":{"initContainers":[{"env":[{"value":"[REDACTED]","name":"A"}]}]}}`},
@@ -107,7 +107,7 @@ func TestWhatEnvironmentsShow(t *testing.T) {
 	})
 }
 
-func TestHowObjectsAreWritten(t *testing.T) {
+func TestEncodingsOfObjects(t *testing.T) {
 	checkRules(t, pods, []ruleCase{
 		{"empty", `{}`, `{}`},
 		{"white space", " {\n\t\"a\" : [ 1 , 2 ] ,\r\"b\" : { } , \"c\":[ ] , \"d e\":\" f \" }", `{"a":[1,2],"b":{},"c":[],"d e":" f "}`},
@@ -120,8 +120,8 @@ func TestHowObjectsAreWritten(t *testing.T) {
 	})
 }
 
-// Text that was masked or dropped is not in the JSON, so that an attribute cannot be a part of it.
-func TestAttributesAreNotPartsOfWhatWasMasked(t *testing.T) {
+// Masked or dropped text is not in the JSON, so that an attribute cannot be a slice of it.
+func TestAttributesDoNotExposeMaskedText(t *testing.T) {
 	for in, want := range map[string]Object{
 		`{"kind":"Pod","type":"x https://a:hunter2@b y"}`:                                               {Kind: "Pod", EventType: "x https://a:[REDACTED]@b y"},
 		`{"type":"{\"password\":\"hunter2\"}","kind":"Event"}`:                                          {Kind: "Event", EventType: `{"password":"[REDACTED]"}`},

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// forms are the ways in which a secret may turn up.
+// forms returns the forms in which a secret may turn up.
 func forms(secret string) []string {
 	escaped := quoteInside(secret)
 	var unicode strings.Builder
@@ -21,7 +21,7 @@ func forms(secret string) []string {
 	}
 	all := []string{secret, escaped, quoteInside(escaped), unicode.String()}
 	for _, encoding := range []*base64.Encoding{base64.StdEncoding, base64.RawURLEncoding} {
-		for shift := range 3 { // inside of something longer it looks different by its offset
+		for shift := range 3 { // inside longer base64 it depends on the offset
 			encoded := encoding.EncodeToString([]byte(strings.Repeat("-", shift) + secret))
 			all = append(all, encoded[4:len(encoded)-4])
 		}
@@ -65,7 +65,7 @@ func TestNoSentinelOfRealObjectsIsSeen(t *testing.T) {
 	assert.Greater(t, found, 30)
 }
 
-// leaks are the places where a secret, written for %s, must not come through.
+// leaks are the places in which a secret, inserted for %s, must be masked.
 var leaks = []string{
 	`{"kind":"Secret","apiVersion":"v1","data":{"k":"%s"}}`,
 	`{"kind":"Secret","apiVersion":"v1","stringData":{"k":"%s"}}`,

@@ -8,13 +8,13 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-func TestTextMasksWhatHasTheShapeOfASecret(t *testing.T) {
+func TestTextMasksShapesOfSecrets(t *testing.T) {
 	for in, want := range textCases {
 		assert.Equal(t, want, Text(in), in)
 	}
 }
 
-// texts are seeds.
+// texts are the seeds of the fuzzers.
 var texts = slices.Sorted(maps.Keys(textCases))
 
 var textCases = map[string]string{

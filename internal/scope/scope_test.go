@@ -31,7 +31,7 @@ func TestSpellingsOfASelectorAreOneScope(t *testing.T) {
 	assert.Equal(t, New(deployments, "shop", "team in (x)", "a==b"), New(deployments, "shop", "team=x", "a=b"))
 }
 
-func TestEveryPartMakesAnotherScope(t *testing.T) {
+func TestEveryPartDistinguishesScopes(t *testing.T) {
 	scopes := []Scope{
 		New(deployments, "", "", ""),
 		New(schema.GroupResource{Resource: "deployments"}, "", "", ""),

@@ -37,7 +37,7 @@ func TestQuotedObjectsAreCutOff(t *testing.T) {
 	}
 }
 
-// What matters of a long error is its end.
+// The important part of a long error is its end.
 func TestLongTextKeepsItsEnd(t *testing.T) {
 	got := Clean("cannot reach " + strings.Repeat("é", 100_000) + ": connection refused")
 	assert.Equal(t, MaxRunes, utf8.RuneCountInString(got))
@@ -51,7 +51,7 @@ func TestCleanStatus(t *testing.T) {
 	CleanStatus(&status)
 	assert.Equal(t, "initializing (it asks to be left alone for 24h0m0s; waiting 5m0s at most)", status.Message)
 	assert.EqualValues(t, 300, status.Details.RetryAfterSeconds)
-	assert.EqualValues(t, 86400, details.RetryAfterSeconds, "the caller's is left as it is")
+	assert.EqualValues(t, 86400, details.RetryAfterSeconds, "the caller's value is unchanged")
 
 	status = metav1.Status{Reason: metav1.StatusReasonForbidden, Code: 403}
 	CleanStatus(&status)

@@ -16,11 +16,11 @@ func genericOf(t *testing.T, data []byte) (v map[string]any) {
 	return v
 }
 
-// What is written in another way is the same object to encoding/json.
+// Every form is the same object to encoding/json.
 func TestFormsAreTheSameObject(t *testing.T) {
 	for _, o := range All(t) {
 		if !slices.Contains(indispensable, o.Name()) {
-			continue // the forms know nothing of kinds, and some are enough
+			continue // forms do not depend on kinds, so some are enough
 		}
 		want := genericOf(t, o.JSON)
 		forms := map[string][]byte{}
@@ -41,7 +41,7 @@ func TestFormsAreTheSameObject(t *testing.T) {
 	}
 }
 
-// Every variable and every value of a Secret is planted, in each kind that has some.
+// Every environment variable and every value of a Secret is planted, in each kind that has some.
 func TestSecretsArePlanted(t *testing.T) {
 	kinds := map[string]int{}
 	for _, o := range All(t) {
@@ -70,7 +70,7 @@ func TestSecretsArePlanted(t *testing.T) {
 	assert.Greater(t, kinds["last-applied"], 130)
 }
 
-// Objects that share the forms leave none of them out.
+// Together, the objects that share the forms cover all of them.
 func TestEveryFormHasPodTemplates(t *testing.T) {
 	forms := map[string]int{}
 	for _, o := range All(t) {

@@ -119,6 +119,7 @@ func (p Progress) None() bool { return p.ResourceVersion == "" && p.Epoch == "" 
 type Suspicion struct {
 	Gap   GapInfo // without ToRV and To
 	Doubt Doubt
+	Begun bool // an earlier process has begun to recover it
 }
 
 // GapInfo describes history that could not be read: of the changes after FromRV up to ToRV, only the net differences

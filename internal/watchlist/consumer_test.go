@@ -63,9 +63,9 @@ func blockUntilItIsOver(ctx context.Context, until time.Time) error {
 
 func refuse(context.Context, time.Time) error { return errors.New("busy") }
 
-// playConsumer: reader, queue and records are the real ones, and five changes a second come. While the consumer is in
-// trouble no more waits for it than is configured. Afterwards it has everything, once and in order, but for what the
-// server had forgotten, and a gap names that.
+// playConsumer runs the real reader, queue and records with five changes per second. While the consumer is in trouble,
+// the queue stays within its bound. Afterwards the consumer has received everything, once and in order, except for
+// history that the server no longer had, which a gap names.
 func playConsumer(t *testing.T, trouble func(ctx context.Context, until time.Time) error, window int) {
 	synctest.Test(t, func(t *testing.T) {
 		server := &plannedServer{began: time.Now(), changes: planChanges(1, 2000, 200*time.Millisecond, 1000), window: window}
@@ -142,16 +142,16 @@ func (c *troubledConsumer) ConsumeLogs(ctx context.Context, logs plog.Logs) erro
 	return nil
 }
 
-// unaccounted are the changes since the first snapshot that were neither told nor fell into a gap that was.
+// unaccounted returns the changes since the first snapshot that were neither emitted nor covered by a gap record.
 func (s *plannedServer) unaccounted(records []fold.Record, gaps [][2]int) []string {
-	told := map[string]bool{}
+	accounted := map[string]bool{}
 	first := len(s.changes)
 	for _, r := range records {
 		version, _ := strconv.Atoi(r.ResourceVersion)
 		if r.Origin == "live" {
 			first = min(first, version)
 		}
-		told[fmt.Sprintf("%s %s@%d", r.Type, r.UID, version)] = true
+		accounted[fmt.Sprintf("%s %s@%d", r.Type, r.UID, version)] = true
 	}
 	var found []string
 	for _, c := range s.changes {
@@ -160,14 +160,14 @@ func (s *plannedServer) unaccounted(records []fold.Record, gaps [][2]int) []stri
 		for _, gap := range gaps {
 			inGap = inGap || c.version > gap[0] && c.version <= gap[1]
 		}
-		if c.version >= first && !told[change] && !inGap {
+		if c.version >= first && !accounted[change] && !inGap {
 			found = append(found, change)
 		}
 	}
 	return found
 }
 
-// highWater is the most that a sum has been.
+// highWater is the maximum of a sum.
 type highWater struct {
 	mu        sync.Mutex
 	now, most int

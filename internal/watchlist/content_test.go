@@ -58,15 +58,15 @@ func TestRelate(t *testing.T) {
 		{"eyJhIjoxfQ", "m1-6", true, newer},
 		{"", "", false, unclear},
 		{"", "5", false, unclear},
-		{"5", "", false, newer}, // of an earlier process, in a version that nobody knows
+		{"5", "", false, newer}, // emitted by an earlier process, in an unknown version
 	} {
 		r := &Reader{server: serverView{historyReset: c.reset}}
 		assert.Equal(t, c.want, r.relate(parseVersion(c.rv), parseVersion(c.known)), "%q after %q, history reset: %t", c.rv, c.known, c.reset)
 	}
 }
 
-// Only of an object whose version means nothing a hash is kept, and not for longer than the object.
-func TestContentsAreKeptWhereVersionsMeanNothing(t *testing.T) {
+// A hash is kept only for an object whose version means nothing, and not for longer than the object.
+func TestContentsAreKeptIfVersionsMeanNothing(t *testing.T) {
 	r := NewReader(Options{Scope: scope.Scope{GroupResource: schema.GroupResource{Resource: "pods"}}, Logger: zap.NewNop()})
 	put := func(rv string) Key {
 		obj := redact.Object{Identity: redact.Identity{Name: "a", ResourceVersion: rv}, JSON: `{"metadata":{"name":"a"}}`}

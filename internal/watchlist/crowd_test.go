@@ -17,7 +17,7 @@ import (
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/scope"
 )
 
-func TestCrowdSpeaksOnce(t *testing.T) {
+func TestCrowdLogsOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		core, logs := observer.New(zapcore.InfoLevel)
 		crowd := NewCrowd(zap.New(core))
@@ -45,6 +45,6 @@ func TestCrowdSpeaksOnce(t *testing.T) {
 		say(2, "connection 0")
 		cancel()
 		running.Wait()
-		assert.Equal(t, 2, logs.Len(), "what was counted is logged at the end")
+		assert.Equal(t, 2, logs.Len(), "the counted entries are logged at the end")
 	})
 }

@@ -31,7 +31,7 @@ type fakeRequest struct {
 
 // fakeAnswer is a response: after the pause it is an error or begins, and then its steps follow.
 type fakeAnswer struct {
-	queued time.Duration // in our own limiter, before the request is sent
+	queued time.Duration // in our own rate limiter, before the request is sent
 	pause  time.Duration
 	err    error
 	steps  []fakeStep
@@ -41,7 +41,7 @@ type fakeAnswer struct {
 type fakeStep struct {
 	after time.Duration
 	line  string
-	until chan struct{} // the step is repeated until this is closed, and then comes once more at once
+	until chan struct{} // the step is repeated until this is closed, and then once more at once
 }
 
 func (s *fakeServer) Open(ctx context.Context, req Request) (io.ReadCloser, error) {
@@ -78,7 +78,7 @@ func (b *fakeBody) Read(p []byte) (int, error) {
 				return 0, b.answer.end
 			}
 			<-b.ctx.Done()
-			return 0, io.EOF // as some transports make of it
+			return 0, io.EOF // some transports return it then
 		}
 		step := b.answer.steps[0]
 		select {
@@ -127,7 +127,7 @@ func lines(all ...string) (steps []fakeStep) {
 
 func after(d time.Duration, line string) fakeStep { return fakeStep{after: d, line: line} }
 
-// keptChanges takes everything.
+// keptChanges accepts everything.
 type keptChanges struct {
 	mu      sync.Mutex
 	changes []Change
@@ -151,7 +151,7 @@ func (k *keptChanges) gaps() (gaps []GapInfo) {
 	return gaps
 }
 
-// keptStates observes the states.
+// keptStates records the states.
 type keptStates struct {
 	NopObserver
 	states []State
@@ -166,7 +166,7 @@ func (s *fakeServer) read(t *testing.T, d time.Duration, change ...func(*Options
 	return s.readFor(t, d, change...)
 }
 
-// readFor is read, on a server that has begun.
+// readFor is read on a server that has already begun.
 func (s *fakeServer) readFor(t *testing.T, d time.Duration, change ...func(*Options)) (*keptChanges, *keptStates) {
 	t.Helper()
 	kept, states := &keptChanges{}, &keptStates{}

@@ -179,9 +179,6 @@ func (f *follower) readLive(ctx context.Context) error {
 		}
 	}
 	if f.live.frames > before {
-		if f.lost != nil {
-			return errRelistDue // an earlier process began a recovery that still has to be completed
-		}
 		f.Knowledge.watchDelivered()
 		f.server.missedByMute = false
 		f.server.quiet, f.server.quietChecks = 0, 0

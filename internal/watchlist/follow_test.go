@@ -14,8 +14,8 @@ import (
 
 var errReset = errors.New("connection reset by peer")
 
-// A stream that has lived for a while makes the pauses short again.
-func TestBackoffStartsAnewAfterASteadyStream(t *testing.T) {
+// After a stream that lived for a while, the pauses are short again.
+func TestBackoffRestartsAfterASteadyStream(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &fakeServer{answers: func(n int, _ Request) fakeAnswer {
 			switch {
@@ -35,7 +35,7 @@ func TestBackoffStartsAnewAfterASteadyStream(t *testing.T) {
 	})
 }
 
-func TestBookmarkMovesTheTimeOfLastKnowledge(t *testing.T) {
+func TestBookmarkUpdatesLastKnown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
 		s := &fakeServer{answers: func(n int, _ Request) fakeAnswer {
@@ -70,8 +70,7 @@ func TestSilentStreamLeavesTheConnection(t *testing.T) {
 	})
 }
 
-// The clock of the silence starts when the server begins to answer: what a request waits for before that says nothing of
-// the server.
+// The silence timer starts when the server begins to answer: the wait before that does not count against the server.
 func TestSilenceDoesNotCountTheWaitForAnAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &fakeServer{answers: func(n int, _ Request) fakeAnswer {
@@ -87,8 +86,8 @@ func TestSilenceDoesNotCountTheWaitForAnAnswer(t *testing.T) {
 	})
 }
 
-// The stream that a rotation has opened takes over when the old one ends, and then has the time of a stream of its own to
-// say something. Until then the old one is kept, however silent the new one is.
+// The stream of a rotation takes over when the old one ends, and then has the full time of a new stream to deliver
+// something. Until then the old one is kept, however silent the new one is.
 func TestSuccessorTakesOverWhenTheLiveStreamEnds(t *testing.T) {
 	for name, end := range map[string]error{"clean": io.EOF, "cut": errReset} {
 		t.Run(name, func(t *testing.T) {
@@ -117,7 +116,7 @@ func TestSuccessorTakesOverWhenTheLiveStreamEnds(t *testing.T) {
 	}
 }
 
-// minutely are bookmarks, one a minute.
+// minutely returns steps with a bookmark every minute.
 func minutely(n, rv int) (steps []fakeStep) {
 	for range n {
 		steps = append(steps, after(time.Minute, bookmarkLine(rv)))
@@ -125,8 +124,8 @@ func minutely(n, rv int) (steps []fakeStep) {
 	return steps
 }
 
-// What ends because we end it has not been ended by the server, whatever the transport makes of it.
-func TestOwnEndIsNoCleanEnd(t *testing.T) {
+// A stream that we end was not ended by the server, whatever error the transport returns.
+func TestCancellationIsNotACleanEnd(t *testing.T) {
 	for range 50 {
 		synctest.Test(t, func(t *testing.T) {
 			s := &fakeServer{answers: func(int, Request) fakeAnswer { return fakeAnswer{} }}
@@ -145,7 +144,7 @@ func TestOwnEndIsNoCleanEnd(t *testing.T) {
 	}
 }
 
-// Streams that end again and again without anything new are a state, with the last error. The first thing that comes ends it.
+// Repeated streams without anything new lead to a state of their own, with the last error. The first event ends it.
 func TestStreamsThatEndWithoutProgressAreFailing(t *testing.T) {
 	for name, bad := range map[string]fakeAnswer{
 		"error without a status": {steps: lines(`{"type":"ERROR","object":{}}`)},

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// What an ERROR event says may quote an object, and may ask us to be away for a day.
+// An ERROR event may quote an object, and may ask us to wait for a day.
 func TestErrorEventsAreCleaned(t *testing.T) {
 	for object, want := range map[string]string{
 		`{"kind":"Status","message":"Object 'Kind' is missing in '{\"data\":{\"x\":\"sentinel\"}}'","reason":"InternalError","code":500}`: "server ended the watch: Object 'Kind' is missing in",

@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// chunkReader gives its bytes in pieces of the sizes, over and over.
+// chunkReader returns its bytes in pieces of the given sizes, repeatedly.
 type chunkReader struct {
 	data  []byte
 	sizes []byte
@@ -37,7 +37,7 @@ func (r *chunkReader) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// Whatever comes, and in whatever pieces, the frames are the lines that have an end and are not blank.
+// For any input, in any pieces, the frames are the complete lines that are not blank.
 func FuzzStream(f *testing.F) {
 	f.Add([]byte("a\nb\n\n \nc"), []byte{0})
 	f.Add([]byte("\n"), []byte{})
@@ -60,7 +60,7 @@ func FuzzStream(f *testing.F) {
 	})
 }
 
-// A frame is taken apart as the standard decoder does, or is none.
+// A frame is split as the standard decoder would, or rejected.
 func FuzzParseFrame(f *testing.F) {
 	f.Add([]byte(`{"type":"ADDED","object":{"a":1}}`))
 	f.Add([]byte(`{"object":{"a":1},"type":"DELETED"}`))
@@ -68,7 +68,7 @@ func FuzzParseFrame(f *testing.F) {
 	f.Fuzz(func(t *testing.T, line []byte) {
 		got, err := parseFrame(line)
 		if err != nil || !json.Valid(line) {
-			return // what is no JSON is found out when the object is decoded
+			return // invalid JSON is noticed when the object is decoded
 		}
 		var want struct {
 			Type   string
@@ -76,14 +76,14 @@ func FuzzParseFrame(f *testing.F) {
 		}
 		require.NoError(t, json.Unmarshal(line, &want))
 		if !json.Valid(got.object) {
-			return // more follows the object, which decoding it tells
+			return // decoding the object notices what follows it
 		}
 		require.Equal(t, want.Type, string(got.event))
 		require.Equal(t, string(bytes.TrimSpace(want.Object)), string(bytes.TrimSpace(got.object)))
 	})
 }
 
-// A page of a list becomes one line of JSON for each item, or an error that quotes nothing of it.
+// A page of a list becomes one line of JSON for each item, or an error that does not quote it.
 func FuzzListedSnapshot(f *testing.F) {
 	f.Add([]byte(`{"kind":"PodList","metadata":{"resourceVersion":"7"},"items":[{"a":1},{"b":[1,2]}]}`))
 	f.Add([]byte(`{"items":null,"metadata":{}}`))
@@ -92,7 +92,7 @@ func FuzzListedSnapshot(f *testing.F) {
 		pages := 0
 		lister := snapshotLister{pages: openerFunc(func(context.Context) (io.ReadCloser, error) {
 			if pages++; pages > 3 {
-				return nil, io.ErrUnexpectedEOF // the same page would come for ever
+				return nil, io.ErrUnexpectedEOF // the same page would repeat forever
 			}
 			return io.NopCloser(bytes.NewReader(page)), nil
 		})}

@@ -69,6 +69,14 @@ func (r *Reader) resetHistory(cause error) {
 	r.Logger.Warn("server's history was set back, comparing everything with a fresh snapshot", r.fields(cause)...)
 }
 
+// compareBeside compares with a snapshot beside the live stream what an earlier process had begun to recover. The stream
+// resumes from the position and so delivers what came and went since: an object that the earlier process emitted from its
+// snapshot may be in no checkpoint, and then only its deletion event shows that it is gone.
+func (r *Reader) compareBeside() {
+	r.schedule.relistObjects = true
+	r.verifySoon()
+}
+
 // ScopeChange returns the suspicion of a reader that starts with the inventory of other scopes, known up to a version.
 func ScopeChange(rv string, at time.Time) Suspicion {
 	return Suspicion{Doubt: suspected, Gap: GapInfo{Reason: reasonScopeChanged, FromRV: rv, From: at}}
@@ -80,6 +88,7 @@ const (
 	reasonExpired      = "expired"
 	reasonUnverified   = "unverified"
 	reasonUndecodable  = "undecodable"
+	reasonMissed       = "missed_by_watch"
 )
 
 func (l *lostHistory) suspicion() Change {
@@ -115,7 +124,12 @@ func (r *Reader) restoreLoss(s *Suspicion) {
 	}
 	r.server.historyReset = s.Gap.Reason == reasonHistoryReset
 	r.lost.widened = s.Gap.Reason == reasonScopeChanged
-	r.lost.ask = s.Gap.Reason == reasonExpired
+	switch s.Gap.Reason {
+	case reasonExpired, reasonDropped, reasonMissed:
+		r.lost.ask = true
+	case reasonScopeChanged:
+		r.lost.ask = s.Begun
+	}
 }
 
 func (l *lostHistory) count(t Type) {

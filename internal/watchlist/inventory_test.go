@@ -12,7 +12,7 @@ import (
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/redact"
 )
 
-func TestInventoryGivesBackWhatItWasGiven(t *testing.T) {
+func TestInventoryReturnsWhatWasPut(t *testing.T) {
 	f := func(id redact.Identity) {
 		t.Helper()
 		inv := newInventory()
@@ -35,7 +35,7 @@ func TestInventoryGivesBackWhatItWasGiven(t *testing.T) {
 	f(redact.Identity{UID: "11111111-2222-3333-4444-555555555555", Name: "without version"})
 }
 
-func TestInventoryVersionsChangeTheirForm(t *testing.T) {
+func TestInventoryVersionsChangeForm(t *testing.T) {
 	inv := newInventory()
 	id := redact.Identity{UID: "u", Name: "a"}
 	key := keyOf(id)
@@ -71,7 +71,7 @@ func TestInventoryPasses(t *testing.T) {
 	put("d")
 	assert.Equal(t, []string{"a", "c"}, unseen(), "an object that is new during the pass counts as seen")
 	inv.put(keyOf(ids["a"]), ids["a"], parseVersion("9"))
-	assert.Equal(t, []string{"a", "c"}, unseen(), "a new version says nothing of the snapshot")
+	assert.Equal(t, []string{"a", "c"}, unseen(), "a new version does not mean that the snapshot held the object")
 	inv.unmarkSeen(keyOf(ids["b"]))
 	assert.Equal(t, []string{"a", "b", "c"}, unseen())
 
@@ -101,7 +101,7 @@ func TestInventoryNamesAreCompacted(t *testing.T) {
 	for _, id := range kept {
 		assert.Equal(t, id, inv.identity(keyOf(id)))
 	}
-	assert.Less(t, inv.names.dead, compactDeadBytes+nameChunkBytes, "what was given up is given back")
+	assert.Less(t, inv.names.dead, compactDeadBytes+nameChunkBytes, "released names are reclaimed")
 }
 
 func TestLongNames(t *testing.T) {
@@ -130,8 +130,8 @@ func BenchmarkInventoryPut(b *testing.B) {
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(len(ids)), "ns/object")
 }
 
-// The worst is just after a map has grown, so that several sizes are looked at.
-func TestInventoryTakesFewBytesForAnObject(t *testing.T) {
+// The worst case is just after a map has grown, so several sizes are checked.
+func TestInventoryNeedsFewBytesPerObject(t *testing.T) {
 	const most = 120
 	inv := newInventory()
 	before := liveHeap()

@@ -19,11 +19,11 @@ type kindCounter struct {
 
 func (k *kindCounter) FrameOfAnotherKind() { k.frames++ }
 
-func TestKindIsThatOfTheResource(t *testing.T) {
+func TestObjectHasTheKindOfItsResource(t *testing.T) {
 	const metadata = `"metadata":{"name":"a","namespace":"ns","uid":"u","resourceVersion":"5","annotations":{"kind":"other"}}`
 	for name, test := range map[string]struct {
 		object  string
-		body    string // "": as it came
+		body    string // "": unchanged
 		another bool
 	}{
 		"its own":         {object: `{"kind":"Pod","apiVersion":"v1",` + metadata + `}`},
@@ -53,7 +53,7 @@ func TestKindIsThatOfTheResource(t *testing.T) {
 	}
 }
 
-// One stream shows the objects of many workspaces. Of one that is missing only what was kept of it says whose it was.
+// One stream covers the objects of many workspaces. The workspace of a missing object is known only from the inventory.
 func TestInferredDeletionNamesTheLogicalCluster(t *testing.T) {
 	object := func(cluster string, n int) string {
 		return fmt.Sprintf(`{"type":"ADDED","object":{"kind":"Pod","apiVersion":"v1","metadata":{"annotations":{"kcp.io/cluster":%q},"name":"same","namespace":"ns","uid":"u-%d","resourceVersion":"%d"}}}`, cluster, n, n)

@@ -17,7 +17,7 @@ import (
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/scope"
 )
 
-// openEmitter takes everything and keeps nothing.
+// openEmitter accepts everything and keeps nothing.
 type openEmitter struct{}
 
 func (openEmitter) Offer(Change) bool                 { return true }
@@ -39,7 +39,7 @@ func oddFrame(kind string, n int) []byte {
 		kind, n, n, n, strings.Repeat("x", 1<<20))
 }
 
-// What outlives a frame does not keep it in memory.
+// Nothing that outlives a frame keeps it in memory.
 func TestNothingKeepsAFrameInMemory(t *testing.T) {
 	const objects = 40
 	ignore := func(Key, version) {}
@@ -117,8 +117,8 @@ func TestNothingKeepsAFrameInMemory(t *testing.T) {
 	}
 }
 
-// However much a relist finds missing, it keeps no more of it than the bound.
-func TestRelistThatFindsEverythingMissing(t *testing.T) {
+// However many missed objects a relist finds, it keeps no more of them than the bound.
+func TestRelistThatFindsEverythingMissed(t *testing.T) {
 	const objects = 50_000
 	for name, metadataOnly := range map[string]bool{"objects": false, "metadata": true} {
 		t.Run(name, func(t *testing.T) {

@@ -12,8 +12,8 @@ import (
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/fold"
 )
 
-// plannedServer is an API server whose objects change by a plan. Unlike a scripted one it answers whatever comes, as
-// kube-apiserver does: out of what there is, and a history of the last changes.
+// plannedServer is an API server whose objects change according to a plan. Unlike a scripted one it answers any
+// request, like kube-apiserver, from its current objects and a history of the last changes.
 type plannedServer struct {
 	began   time.Time
 	changes []plannedChange
@@ -28,7 +28,7 @@ type plannedChange struct {
 	object  string
 }
 
-// planChanges makes up changes of some objects at random, one at each interval.
+// planChanges creates random changes of some objects, one in each interval.
 func planChanges(seed uint64, n int, interval time.Duration, objectBytes int) []plannedChange {
 	random := rand.New(rand.NewPCG(seed, seed))
 	const names = 40
@@ -55,13 +55,13 @@ func planChanges(seed uint64, n int, interval time.Duration, objectBytes int) []
 	return changes
 }
 
-// happened is how many of the changes there were so far.
+// happened returns how many of the changes have occurred so far.
 func (s *plannedServer) happened() int {
 	since := time.Since(s.began)
 	return sort.Search(len(s.changes), func(i int) bool { return s.changes[i].after > since })
 }
 
-// held is what exists after the first n changes: the last change of each object.
+// held returns what exists after the first n changes: the last change of each object.
 func (s *plannedServer) held(n int) map[string]plannedChange {
 	held := map[string]plannedChange{}
 	for _, c := range s.changes[:n] {
@@ -72,7 +72,7 @@ func (s *plannedServer) held(n int) map[string]plannedChange {
 	return held
 }
 
-// listed is what a LIST gives.
+// listed returns the result of a LIST.
 func (s *plannedServer) listed() fold.State {
 	state := fold.State{}
 	for uid, c := range s.held(s.happened()) {
@@ -86,7 +86,7 @@ func (s *plannedServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(http.StatusOK)
 	send := func(format string, args ...any) {
-		_, _ = fmt.Fprintf(w, format+"\n", args...) // a client that is gone ends the request
+		_, _ = fmt.Fprintf(w, format+"\n", args...) // if the client is gone, the request ends
 		w.(http.Flusher).Flush()
 	}
 	send("")
@@ -123,7 +123,7 @@ func (s *plannedServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// bookmark sends one that reports that the first n changes have been sent.
+// bookmark sends a bookmark after the first n changes.
 func (s *plannedServer) bookmark(send func(string, ...any), n int, more string) {
 	version := 9
 	if n > 0 {

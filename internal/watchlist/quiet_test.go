@@ -17,8 +17,8 @@ func readEvents(o *Options) {
 	o.QuietInterval = 2 * time.Minute
 }
 
-// Idle connections are cut every 30 seconds, the history is compacted every few minutes, and the server's version grows all
-// the time while no Event comes. Nothing is missed, and no gap claims it.
+// Idle connections are cut every 30 seconds, the history is compacted every few minutes, and the server's version keeps
+// growing while no Event comes. Nothing is missed, and no gap claims a loss.
 func TestQuietEventsBehindAnIdleTimeoutAndCompaction(t *testing.T) {
 	for name, window := range map[string]time.Duration{"kept for five minutes": 5 * time.Minute, "compacted to now every three minutes": 0} {
 		for end, cut := range map[string]error{"cut": errReset, "clean": io.EOF} {
@@ -59,7 +59,7 @@ func TestQuietEventsBehindAnIdleTimeoutAndCompaction(t *testing.T) {
 	}
 }
 
-// A stream that delivered something, said nothing for a while and was then cut was alive until then, too.
+// A stream that delivered something, was then silent for a while and was cut had been alive until then, too.
 func TestEventsStreamThatIsCutAfterAQuietWhile(t *testing.T) {
 	for quiet, gaps := range map[time.Duration]int{20 * time.Second: 0, time.Second: 1} {
 		synctest.Test(t, func(t *testing.T) {
@@ -82,8 +82,8 @@ func TestEventsStreamThatIsCutAfterAQuietWhile(t *testing.T) {
 
 func version1(n int) version { return version{number: uint64(n)} }
 
-// What a quiet stream delivers after a comparison began is not lost to it.
-func TestEventsOnTheWayDuringAQuietComparison(t *testing.T) {
+// Events that a quiet stream delivers after a comparison began are not lost.
+func TestEventsInFlightDuringAQuietComparison(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		compared := make(chan struct{})
 		s := &fakeServer{answers: func(n int, req Request) fakeAnswer {
@@ -106,8 +106,7 @@ func TestEventsOnTheWayDuringAQuietComparison(t *testing.T) {
 	})
 }
 
-// A server whose list stands at a version that its watch does not know is asked less and less often, and nothing is claimed
-// to be missing.
+// A server whose watch does not know the version of its list is asked less and less often, and no gap claims a loss.
 func TestWatchThatNeverKnowsTheVersionOfTheList(t *testing.T) {
 	for name, alive := range map[string]time.Duration{"at once": 0, "after 11 seconds": 11 * time.Second} {
 		t.Run(name, func(t *testing.T) {
@@ -128,8 +127,8 @@ func TestWatchThatNeverKnowsTheVersionOfTheList(t *testing.T) {
 	}
 }
 
-// What one reader learned of the history the others need not ask.
-func TestReadersShareThatTheHistoryIsGone(t *testing.T) {
+// After one reader has learned that the history is gone, the others need not ask.
+func TestReadersShareExpiredHistory(t *testing.T) {
 	const readers = 60
 	synctest.Test(t, func(t *testing.T) {
 		s := &fakeServer{}

@@ -270,6 +270,9 @@ func (r *Reader) readOnce(ctx context.Context) ending {
 	if s != nil {
 		s.reach(r.position.rv)
 	} else {
+		if r.lost != nil {
+			r.compareBeside()
+		}
 		s = openStream(ctx, r.Opener, r.resumeRequest())
 		r.Observer.StreamOpened("resume")
 	}

@@ -246,9 +246,12 @@ func (f *follower) emitRelisted(ctx context.Context, l *relist, key Key, obj red
 // stream. If it is interrupted, the differences emitted so far stay recorded for the gap.
 func (f *follower) finishRelist(ctx context.Context) error {
 	l := f.successor.relist
-	missed := &lostHistory{reason: "missed_by_watch", from: f.verified.version, since: f.verified.at}
-	if f.onlyDropped(l) {
-		missed.reason = reasonDropped
+	missed := f.lost // an earlier process has begun to recover it
+	if missed == nil {
+		missed = &lostHistory{reason: reasonMissed, from: f.verified.version, since: f.verified.at}
+		if f.onlyDropped(l) {
+			missed.reason = reasonDropped
+		}
 	}
 	next, err := f.settleRelist(ctx, l, missed)
 	if err != nil {
@@ -286,7 +289,7 @@ func (f *follower) settleRelist(ctx context.Context, l *relist, missed *lostHist
 	if err := f.emitRelistEnd(ctx, l, missed); err != nil {
 		return nil, err
 	}
-	f.unverified = false
+	f.unverified, f.lost = false, nil
 	f.Observer.RelistEnded("complete")
 	f.verified = verification{l.endVersion, f.Now()}
 	f.schedule.relistObjects, f.faults.failedRelists = false, 0
@@ -429,19 +432,32 @@ func (f *follower) settlePending(ctx context.Context, l *relist, missed *lostHis
 		if err := missed.note(ctx, f.Reader); err != nil {
 			return false, err
 		}
-		c := Change{Type: Added, Origin: Recovered, Object: *pending.object, Key: key}
-		if isKnown && f.inventory.wasEmitted(key) {
-			c.Type = Modified
-		}
-		if err := f.emit(ctx, c, snapshotEmitTimeout); err != nil {
+		if err := f.emitMissed(ctx, key, *pending.object, isKnown && f.inventory.wasEmitted(key), missed); err != nil {
 			return false, err
 		}
-		f.Observer.Recovered()
-		missed.count(c.Type)
 		f.rememberObject(key, pending.object, pending.version)
 		f.inventory.markSeen(key)
 	}
 	return settled, nil
+}
+
+// emitMissed emits an object whose newest version the live stream has not delivered.
+func (f *follower) emitMissed(ctx context.Context, key Key, obj redact.Object, wasEmitted bool, missed *lostHistory) error {
+	c := Change{Type: Added, Origin: Recovered, Object: obj, Key: key}
+	switch {
+	case wasEmitted:
+		c.Type = Modified
+	case missed.widened && f.SkipInitial:
+		return f.known(ctx, c)
+	case missed.widened:
+		c.Type = Snapshot
+	}
+	if err := f.emit(ctx, c, snapshotEmitTimeout); err != nil {
+		return err
+	}
+	f.Observer.Recovered()
+	missed.count(c.Type)
+	return nil
 }
 
 // deletedSince reports whether the live stream has delivered a deletion of the object at that version or later.

@@ -20,9 +20,9 @@ import (
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/redact"
 )
 
-// TestRelistLeavesTheLiveStreamItsTime: the server sends a relist of many objects at once. Live changes that come
-// meanwhile are told meanwhile and not after it.
-func TestRelistLeavesTheLiveStreamItsTime(t *testing.T) {
+// The server sends a relist of many objects at once. Live changes during the relist are emitted during it, not after
+// it.
+func TestRelistDoesNotDelayLiveChanges(t *testing.T) {
 	const objects, interval = 20_000, 10 * time.Millisecond
 	const expected = 800 * time.Millisecond
 	synctest.Test(t, func(t *testing.T) {
@@ -46,7 +46,7 @@ func TestRelistLeavesTheLiveStreamItsTime(t *testing.T) {
 					serving.Go(func() { _, _ = server.Write(initialEvents(objects)) })
 					return live, nil
 				}
-				return nil, io.ErrUnexpectedEOF // the rotation that follows a relist
+				return nil, io.ErrUnexpectedEOF // the rotation after a relist
 			}),
 			Emitter: seen, Observer: seen, SnapshotSlots: NewSlots(1), Now: time.Now,
 			RelistInterval: 10 * time.Second, Logger: zap.NewNop(),
@@ -84,7 +84,7 @@ func pod(i, rv int) string {
 	return fmt.Sprintf(`{"metadata":{"name":"pod-%d","uid":"00000000-0000-4000-8000-%012x","resourceVersion":"%d"}}`, i, i, rv)
 }
 
-// initialEvents are n objects and the end marker.
+// initialEvents returns n objects and the end marker.
 func initialEvents(n int) []byte {
 	var b bytes.Buffer
 	for i := range n {
@@ -94,7 +94,7 @@ func initialEvents(n int) []byte {
 	return b.Bytes()
 }
 
-// changesSeen notes when live changes are told of, and when a relist ends.
+// changesSeen records when live changes are emitted, and when a relist ends.
 type changesSeen struct {
 	NopObserver
 	mu          sync.Mutex

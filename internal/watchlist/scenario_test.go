@@ -36,9 +36,9 @@ import (
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/watchlist"
 )
 
-// TestScenarios plays the transcripts in testdata/scenarios. Each is a txtar archive: how the reader is set
-// up, what the server does (see scriptedServer), and the changes that must come out. Reader, HTTP client and
-// server are the real ones, over pipes, in virtual time.
+// TestScenarios plays the transcripts in testdata/scenarios. Each is a txtar archive with the configuration of the
+// reader, the actions of the server (see scriptedServer), and the changes that must be emitted. Reader, HTTP client and
+// server are real, connected by pipes, in virtual time.
 func TestScenarios(t *testing.T) {
 	files, err := filepath.Glob("testdata/scenarios/*.txtar")
 	require.NoError(t, err)
@@ -57,9 +57,9 @@ func TestScenarios(t *testing.T) {
 	}
 }
 
-var update = flag.Bool("update", false, "write what comes out into the want sections of testdata/scenarios")
+var update = flag.Bool("update", false, "write the emitted changes to the want sections of testdata/scenarios")
 
-// updateScenario writes the changes that came out into the scenario's section "want", where they differ from it.
+// updateScenario writes the emitted changes to the scenario's section "want", if they differ.
 func updateScenario(t *testing.T, file string, archive *txtar.Archive, changes []string) {
 	for i := range archive.Files {
 		section := &archive.Files[i]
@@ -70,7 +70,7 @@ func updateScenario(t *testing.T, file string, archive *txtar.Archive, changes [
 	}
 }
 
-// Each restart of an API server cuts the stream and forgets the history.
+// Each restart of an API server cuts the stream and discards the history.
 func TestServerRestartedTwentyTimes(t *testing.T) {
 	server := "snapshot\n ADDED a@5\n MARKER 5\n wait 30s\n reset\n"
 	want := "BEGIN initial\nSNAPSHOT initial a@5\nEND initial 1 objects at 5\n"
@@ -90,7 +90,7 @@ func TestServerRestartedTwentyTimes(t *testing.T) {
 	})
 }
 
-// A wall clock that jumps moves no timer and no version; records tell the time that it shows.
+// A jumping wall clock affects neither timers nor versions; records have the time that it shows.
 func TestClockJumps(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		archive, err := txtar.ParseFile("testdata/scenarios/relist-overlap.txtar")
@@ -108,24 +108,24 @@ func TestClockJumps(t *testing.T) {
 	})
 }
 
-// jumpingClock is the wall clock of the scenarios, if it is not the usual one.
+// jumpingClock replaces the wall clock of the scenarios, if set.
 var jumpingClock func() time.Time
 
-// scenario is the set-up of a transcript, in its file "config": lines of "key: value".
+// scenario is the configuration of a transcript, from its file "config" with lines of "key: value".
 type scenario struct {
 	options  watchlist.Options
 	runFor   time.Duration
 	room     int           // records that the queue holds
-	blocked  time.Duration // the consumer takes nothing until then
+	blocked  time.Duration // the consumer is blocked until then
 	down     time.Duration // the server refuses connections until then
 	gone     [2]time.Duration
 	storage  bool
-	cluster  checkpoint.Cluster // what is known of it
+	cluster  checkpoint.Cluster // its known identity
 	broken   time.Duration      // the storage fails until then
-	first    string             // the namespace that is read until the first restart
+	first    string             // the only namespace read until the first restart
 	listOnly bool
 	drops    []string // changes that the consumer refuses permanently, once each
-	qps      float32  // requests a second that the client may send
+	qps      float32  // requests per second that the client may send
 	restarts []restart
 }
 
@@ -133,7 +133,7 @@ type scenario struct {
 type restart struct {
 	at    time.Duration
 	until time.Duration
-	crash bool // what was not written is lost
+	crash bool // unwritten changes are lost
 }
 
 func playScenario(t *testing.T, archive *txtar.Archive) *recordingQueue {
@@ -212,7 +212,7 @@ func playScenario(t *testing.T, archive *txtar.Archive) *recordingQueue {
 			name, rv, _ := strings.Cut(object, "@")
 			listed[scriptUID(name)] = rv
 		}
-		assert.Empty(t, fold.Fold(records).Differences(listed), "fold of the changes against what the server holds")
+		assert.Empty(t, fold.Fold(records).Differences(listed), "fold of the changes compared with what the server holds")
 	}
 	assertLines(t, "log", files["want-log"], logLines(logs))
 	for _, line := range trimLines(files["want-counts"]) {
@@ -363,8 +363,7 @@ func readScenarioConfig(t *testing.T, text string) scenario {
 	return s
 }
 
-// recordingQueue is the emitter of a scenario: bounded in records, emptied at once unless the consumer is
-// blocked.
+// recordingQueue is the emitter of a scenario: bounded in records, and emptied at once unless the consumer is blocked.
 type recordingQueue struct {
 	mu           sync.Mutex
 	changes      []watchlist.Change
@@ -374,13 +373,13 @@ type recordingQueue struct {
 	offering     func(context.Context, []watchlist.Change)
 	accepted     func([]watchlist.Change)
 
-	deny          []string // objects as name@version, each dropped once
-	denied        bool     // and nothing accepted since
+	deny          []string // objects to drop as name@version, each once
+	denied        bool     // a record was dropped, and none was accepted since
 	dropped       func([]watchlist.Change)
 	acceptedAgain func()
 }
 
-// denies reports whether the change is one to be dropped.
+// denies reports whether the change has to be dropped.
 func (q *recordingQueue) denies(c watchlist.Change) bool {
 	at := slices.Index(q.deny, c.Object.Name+"@"+c.Object.ResourceVersion)
 	if at < 0 || c.Object.Name == "" {

@@ -14,23 +14,23 @@ import (
 	"github.com/google/uuid"
 )
 
-// A script says which requests the server expects, in order, and how it answers each. A request is a line
-// without indent, the lines under it are what the answer does:
+// A script lists the requests that the server expects, in order, and how it answers each. A request is a line without
+// indentation; the lines below it are the actions of the answer:
 //
 //	snapshot rv=7            WatchList from there ("snapshot" alone: without a resourceVersion)
 //	metadata rv=7            the same, for the metadata only
 //	watch rv=7               plain watch
 //	list [continue=x]        one page of a LIST ("list metadata": for the metadata only)
 //	until 1m …               that request, any number of times until then
-//	* …                      that request, any number of times until another is expected next and comes
+//	* …                      that request, any number of times, until the next expected one arrives
 //
 //	  ADDED a@5 [b@6 …]      watch events; ns/a for another namespace, a#2 for another UID under the name
 //	  BOOKMARK 9             bookmark
 //	  MARKER 7               bookmark that ends the initial events
 //	  ERROR 410 Expired …    ERROR event
-//	  raw …                  a line as it stands
+//	  raw …                  a literal line
 //	  cut …                  bytes without the newline
-//	  deep 20000 a@5         an object that holds arrays in arrays, so many deep
+//	  deep 20000 a@5         an object with arrays nested that deep
 //	  pad 4096               the next object carries a string of that length
 //	  items a@5 b@6 rv=7 [continue=x]    the page of a LIST
 //	  cut-items a@5 [b@6 …]              the beginning of such a page; then the connection breaks
@@ -38,19 +38,19 @@ import (
 //	  text 429 5 …           HTTP status with Retry-After and a text/plain body
 //	  wait 5s                virtual time passes
 //	  at 11m                 … until then since the start
-//	  signal x               lets an answer go on that waits for x
-//	  await x                waits for that
-//	  bookmarks 7 until x    a bookmark a minute, until then
+//	  signal x               continues an answer that waits for x
+//	  await x                waits for that signal
+//	  bookmarks 7 until x    a bookmark every minute until then
 //	  begin                  the answer begins, with its headers
 //	  hang                   nothing more comes
-//	  end                    the response ends in good order
+//	  end                    the response ends normally
 //	  reset                  the connection breaks
 //
-// A LIST that is not expected, right after the end marker of a snapshot, is answered with what that snapshot held: it is
-// how the reader makes sure of a snapshot that lacks much.
+// An unexpected LIST right after the end marker of a snapshot is answered with the objects of that snapshot: the reader
+// uses it to confirm a snapshot that lacks many objects.
 //
-// A watch that does not end stays open until the client closes it, with a bookmark a minute once it has said
-// how far it is; after "hang" it says nothing more.
+// A watch that does not end stays open until the client closes it, with a bookmark every minute once it has sent a
+// version; after "hang" it stays silent.
 type scriptedServer struct {
 	t     *testing.T
 	began time.Time
@@ -60,10 +60,10 @@ type scriptedServer struct {
 	trouble  []string
 	requests []string
 	signals  map[string]chan struct{}
-	streamed *exchange // the LIST that agrees with the last snapshot, if that has come to its end
+	streamed *exchange // the LIST that agrees with the last snapshot, once that has ended
 }
 
-// signal returns a channel that is closed once the script has said so.
+// signal returns a channel that the script closes.
 func (s *scriptedServer) signal(name string) chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -196,9 +196,9 @@ type answer struct {
 	w       http.ResponseWriter
 	r       *http.Request
 	begun   bool
-	version string // the last that was sent
+	version string // the last one sent
 	pad     int
-	objects []string // that were sent so far
+	objects []string // sent so far
 }
 
 func (a *answer) begin() {
@@ -217,7 +217,7 @@ func (a *answer) write(s string) {
 	a.w.(http.Flusher).Flush()
 }
 
-// do returns false when the answer is over.
+// do performs an action and returns false when the answer is over.
 func (a *answer) do(action string) bool {
 	verb, rest, _ := strings.Cut(action, " ")
 	switch verb {
@@ -316,7 +316,7 @@ func (a *answer) do(action string) bool {
 	return true
 }
 
-// waitUntil waits for the signal, and meanwhile calls everyMinute.
+// waitUntil waits for the signal, and calls everyMinute in the meantime.
 func (a *answer) waitUntil(signal chan struct{}, everyMinute func()) bool {
 	a.begin()
 	ticker := time.NewTicker(time.Minute)
@@ -343,7 +343,7 @@ func (a *answer) page(rest string) {
 			meta[map[string]string{"rv": "resourceVersion", "continue": "continue"}[key]] = value
 			continue
 		}
-		// Items of a LIST of a built-in resource come without kind and apiVersion.
+		// In a LIST of a built-in resource, items have neither kind nor apiVersion.
 		items = append(items, json.RawMessage(strings.Replace(a.object(field), `"kind":"Pod","apiVersion":"v1",`, "", 1)))
 	}
 	body, _ := json.MarshalIndent(map[string]any{"kind": "PodList", "apiVersion": "v1", "metadata": meta, "items": items}, "", " ")
@@ -375,7 +375,7 @@ func statusBody(rest string) string {
 	return string(b)
 }
 
-// object writes the object that a name like ns/a#2@5 stands for.
+// object returns the object that a name like ns/a#2@5 denotes.
 func (a *answer) object(s string) string {
 	name, rv, _ := strings.Cut(s, "@")
 	namespace, plain := "default", name
@@ -398,7 +398,8 @@ func (a *answer) object(s string) string {
 	return fmt.Sprintf(`{"kind":"Pod","apiVersion":"v1","metadata":{%s}%s}`, meta, pad)
 }
 
-// scriptUID is the UID of a name with its namespace and number: stable, and a UUID unless it says otherwise.
+// scriptUID returns the UID of a name with its namespace and number: stable, and a UUID unless the name requests
+// another form.
 func scriptUID(name string) string {
 	if strings.HasPrefix(name, "odd-") {
 		return "uid:" + name

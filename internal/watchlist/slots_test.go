@@ -34,7 +34,7 @@ func slotReader(ctx context.Context, running *sync.WaitGroup, slots *watchlist.S
 	return queue
 }
 
-// recorded is the transcript so far, while the reader runs.
+// recorded returns the transcript so far, while the reader runs.
 func recorded(q *recordingQueue) []string {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -47,7 +47,7 @@ func (f openerFunc) Open(ctx context.Context, req watchlist.Request) (io.ReadClo
 	return f(ctx, req)
 }
 
-// completeSnapshot answers at once: one object and the end marker, and then nothing.
+// completeSnapshot answers at once with one object and the end marker, and then stays silent.
 func completeSnapshot(ctx context.Context, req watchlist.Request) (io.ReadCloser, error) {
 	req.OnSent()
 	r, w := io.Pipe()
@@ -59,7 +59,7 @@ func completeSnapshot(ctx context.Context, req watchlist.Request) (io.ReadCloser
 	return r, nil
 }
 
-// trickle sends an object every 20 seconds, and never the end marker.
+// trickle sends an object every 20 seconds, but never the end marker.
 func trickle(ctx context.Context, req watchlist.Request) (io.ReadCloser, error) {
 	req.OnSent()
 	r, w := io.Pipe()
@@ -79,14 +79,14 @@ func trickle(ctx context.Context, req watchlist.Request) (io.ReadCloser, error) 
 	return r, nil
 }
 
-// neverAnswered takes the request and does not begin to answer.
+// neverAnswered accepts the request but never begins to answer.
 func neverAnswered(ctx context.Context, req watchlist.Request) (io.ReadCloser, error) {
 	req.OnSent()
 	<-ctx.Done()
 	return nil, ctx.Err()
 }
 
-func TestSlowSnapshotsGiveTheirSlotsBack(t *testing.T) {
+func TestSlowSnapshotsReleaseTheirSlots(t *testing.T) {
 	for name, c := range map[string]struct {
 		slow   openerFunc
 		within time.Duration
@@ -121,7 +121,7 @@ func TestSlowSnapshotsGiveTheirSlotsBack(t *testing.T) {
 	}
 }
 
-// The slots of one server are none of another's business.
+// The slots of one server do not affect another.
 func TestSlotsBelongToAServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -137,8 +137,9 @@ func TestSlotsBelongToAServer(t *testing.T) {
 	})
 }
 
-// A slot that a slow snapshot gave back is not given back again at its end: no more snapshots than slots.
-func TestSlotsAreGivenBackOnce(t *testing.T) {
+// A slot that a slow snapshot released early is not released again at its end: there are never more snapshots than
+// slots.
+func TestSlotsAreReleasedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		var running sync.WaitGroup

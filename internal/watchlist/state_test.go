@@ -31,7 +31,7 @@ func messages(logs *observer.ObservedLogs) []string {
 	return all
 }
 
-func TestSlowConsumerIsLoggedNowAndThen(t *testing.T) {
+func TestSlowConsumerIsLoggedPeriodically(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, logs := loggingReader()
 		r.setState(Reading, nil)
@@ -75,14 +75,14 @@ func TestNewCauseWithinACondition(t *testing.T) {
 	assert.Equal(t, []string{"info reading resource again", "warn cannot read resource, will try again"}, messages(logs))
 }
 
-// A server that asks for a moment, as it does while a CRD is edited, is nothing to warn of.
-func TestThrottledIsNoWarning(t *testing.T) {
+// A server that briefly asks clients to wait, as it does while a CRD is edited, causes no warning.
+func TestThrottlingIsNotAWarning(t *testing.T) {
 	r, logs := loggingReader()
 	r.setState(Unreachable, apierrors.NewTooManyRequests("storage is (re)initializing", 1))
 	assert.Equal(t, []string{"info cannot read resource, will try again"}, messages(logs))
 }
 
-// One that goes on asking is.
+// One that keeps asking does.
 func TestLongThrottlingIsAWarning(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, logs := loggingReader()

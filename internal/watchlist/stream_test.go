@@ -65,7 +65,7 @@ func TestReadBuffersFollowTheServer(t *testing.T) {
 	assert.Equal(t, minReadBytes, cap(keptBuffer(small)))
 	large := bufferFor(small, maxReadBytes, 100)
 	assert.Equal(t, maxReadBytes, cap(large))
-	assert.Nil(t, keptBuffer(large), "an idle stream keeps no large one")
+	assert.Nil(t, keptBuffer(large), "an idle stream does not keep a large one")
 	grown := bufferFor(nil, minReadBytes, 3*maxReadBytes)
 	assert.Equal(t, 6*maxReadBytes, cap(grown))
 	assert.Nil(t, keptBuffer(grown))
@@ -96,7 +96,7 @@ func (b neverEnding) Read(p []byte) (int, error) {
 func TestStreamPassesErrorsOn(t *testing.T) {
 	broken := errors.New("broken")
 	lines, err := readAll(t, io.MultiReader(strings.NewReader("a\nb"), iotest.ErrReader(broken)))
-	assert.Equal(t, []string{"a"}, lines, "what came whole before the fault counts")
+	assert.Equal(t, []string{"a"}, lines, "complete lines before the fault count")
 	assert.ErrorIs(t, err, broken)
 
 	s := openStream(t.Context(), openerFunc(func(context.Context) (io.ReadCloser, error) { return nil, broken }), Request{})
@@ -105,7 +105,7 @@ func TestStreamPassesErrorsOn(t *testing.T) {
 	assert.False(t, s.opened)
 }
 
-// A stream that nobody reads waits, and its goroutine ends with close.
+// A stream without a reader waits, and its goroutine ends with close.
 func TestStreamClosedWhileItWaits(t *testing.T) {
 	s := openStream(t.Context(), openerFunc(func(context.Context) (io.ReadCloser, error) {
 		return io.NopCloser(neverEnding('\n')), nil

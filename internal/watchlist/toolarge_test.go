@@ -16,14 +16,14 @@ func TestIdentityInTheBeginningOfAFrame(t *testing.T) {
 	whole := `{"type":"ADDED","object":{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a\u0062","namespace":"ns","labels":{"name":"no"},"uid":"u","resourceVersion":"8","annotations":{"x":"yyyy`
 	assert.Equal(t, redact.Identity{Name: "ab", Namespace: "ns", UID: "u", ResourceVersion: "8"}, identityInHead([]byte(whole)))
 	for cut := range len(whole) {
-		id := identityInHead([]byte(whole[:cut])) // wherever it is cut
+		id := identityInHead([]byte(whole[:cut])) // cut anywhere
 		assert.True(t, id.Name == "" || id.Name == "ab", "%q", id.Name)
 	}
 	assert.Equal(t, redact.Identity{Name: "a"}, identityInHead([]byte(`{"object":{"apiVersion":"v1","data":{"metadata":{"name":"no"}},"metadata":{"annotations":{"name":"no"},"name":"a","managedFields":[{"x`)))
 	assert.Empty(t, identityInHead([]byte(`["no frame"]`)))
 }
 
-// The gap names the object, if its name stands at the beginning of the frame.
+// The gap names the object if its name is at the beginning of the frame.
 func TestGapNamesTheObjectThatIsTooLarge(t *testing.T) {
 	padding := strings.Repeat("x", MaxFrameBytes)
 	for name, test := range map[string]struct {

@@ -25,7 +25,7 @@ func TestVersions(t *testing.T) {
 	f("18446744073709551616", "9", 1, true)
 	f("x", "x", 0, false)
 	f("x", "7", 0, false)
-	f("007", "7", 0, false) // leading zeros are not well formed
+	f("007", "7", 0, false) // leading zeros are not well-formed
 	f("+7", "7", 0, false)
 	f("-7", "7", 0, false)
 	f("", "7", 0, false)

@@ -428,7 +428,7 @@ func (r *run) tellHistory() {
 		if uncached(name) {
 			continue // Events expire meanwhile
 		}
-		for _, difference := range r.sink.Differences(name, r.cluster.List(r.t, o.served()).State) {
+		for _, difference := range r.sink.Differences(name, r.lives, r.cluster.List(r.t, o.served()).State) {
 			if told++; told > objects {
 				return
 			}
@@ -484,7 +484,7 @@ func (r *run) awaitQuiet(what string) (map[schema.GroupVersionResource]harness.L
 		var found []string
 		for _, o := range all {
 			listed[o.resource] = r.cluster.List(r.t, o.served())
-			found = append(found, r.sink.Differences(harness.Name(o.resource), listed[o.resource].State)...)
+			found = append(found, r.sink.Differences(harness.Name(o.resource), r.lives, listed[o.resource].State)...)
 		}
 		if differ = len(found) > 0; !differ {
 			return listed, true
@@ -561,9 +561,12 @@ func (r *run) judge(before, listed map[schema.GroupVersionResource]harness.Listi
 			e.Rescoped = r.rescoped
 		}
 		v := Judge(e)
+		for _, story := range v.Stories(e) {
+			r.t.Logf("seed %d: %s: %s", r.seed, name, story)
+		}
 		r.result.Refused += refused[name]
-		r.t.Logf("seed %d: %-36s %6d revisions, %6d records, %5d in gaps %v, duplicates: %5d after a kill, %4d of unknown batches, %4d after a restore, %4d reordered after a kill, %4d refused for good, %4d objects",
-			r.seed, name, v.Revisions, v.Records, v.InGaps, v.Gaps, v.DuplicatesAfterKill, v.DuplicatesOfUnknown, v.AfterRestore, v.ReorderedAfterKill, refused[name], len(listed[o.resource].State))
+		r.t.Logf("seed %d: %-36s %6d revisions, %6d records, %5d in gaps %v, duplicates: %5d after a kill, %4d of unknown batches, %4d after a restore, %4d reordered after a kill, %4d refused for good, %d known to nobody after a crash with a full disk, %4d objects",
+			r.seed, name, v.Revisions, v.Records, v.InGaps, v.Gaps, v.DuplicatesAfterKill, v.DuplicatesOfUnknown, v.AfterRestore, v.ReorderedAfterKill, refused[name], v.Unstored, len(listed[o.resource].State))
 		r.result.Objects += len(listed[o.resource].State)
 		sum.add(v)
 	}
@@ -595,6 +598,7 @@ func (v *Verdict) add(o Verdict) {
 	v.AfterRestore += o.AfterRestore
 	v.Denied += o.Denied
 	v.Initial += o.Initial
+	v.Unstored += o.Unstored
 	for reason, n := range o.Gaps {
 		v.Gaps[reason] += n
 	}

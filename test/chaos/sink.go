@@ -343,11 +343,15 @@ func (s *Sink) Stored() (batches, records int) {
 }
 
 // Differences says how what the records of a resource make believe differs from what the API server lists.
-func (s *Sink) Differences(resource string, listed fold.State) []string {
+func (s *Sink) Differences(resource string, lives []Life, listed fold.State) []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var found []string
-	for _, difference := range s.states[resource].Differences(listed) {
+	state := s.states[resource]
+	if len(state.Differences(listed)) > 0 {
+		state, _ = forget(state, unstored(lives, s.batches, resource), listed)
+	}
+	for _, difference := range state.Differences(listed) {
 		found = append(found, fmt.Sprintf("%s: %s", resource, difference))
 	}
 	return found

@@ -68,6 +68,8 @@ type Verdict struct {
 	AfterRestore        int // came again, or after a later version, since etcd was set back
 	Initial             int // complete initial states that were told
 
+	Unstored int // objects that nobody can know of, see unstored
+
 	Unexplained []string
 	FalseGaps   []string // that nothing on the schedule explains
 	Lost        []string
@@ -180,7 +182,9 @@ func Judge(e Evidence) Verdict {
 			v.Invented = append(v.Invented, record.String())
 		}
 	}
-	v.Differences = harness.DifferencesFromEither(fold.Fold(told), e.Before, e.Listed)
+	state, forgotten := forget(fold.Fold(told), unstored(e.Lives, e.Batches, e.Resource), e.Before, e.Listed)
+	v.Unstored = forgotten
+	v.Differences = harness.DifferencesFromEither(state, e.Before, e.Listed)
 	return v
 }
 

@@ -87,6 +87,12 @@ func (s *story) restore(r Restore, listed fold.State) *story {
 	return s.because(Cause{EtcdRestored, r.At, r.At, 1000 + r.To})
 }
 
+// killed lets the second life have been killed.
+func (s *story) killed() *story {
+	s.Lives[1].Killed = true
+	return s
+}
+
 // full lets the disk have been full from one second on, in the second life, and a checkpoint have been written again at
 // another, if that is not 0.
 func (s *story) full(from, to float64) *story {
@@ -178,6 +184,15 @@ func TestVerdict(t *testing.T) {
 			story: newStory().store(5, 1, "", five, six).store(12, 2, "", dropped(6, 8)).
 				denyGap(gap(6, 8)).because(Cause{SinkDenies, second(10), second(12), 8}),
 			want: "0 0 0 0 2", gaps: 2,
+		},
+		"added while the disk was full, and gone with the history after a crash": {
+			story: newStory().store(5, 1, "", five).killed().full(10, 0).store(12, 2, "", six).store(100, 3, "", seven, gap(6, 8)), want: "0 0 0 0 0", gaps: 1,
+		},
+		"added before the disk was full, and gone with the history after a crash": {
+			story: newStory().store(5, 1, "", five).killed().full(10, 0).store(6, 2, "", six).store(100, 3, "", seven, gap(6, 8)), want: "0 0 0 0 1", gaps: 1,
+		},
+		"added while the disk was full, and gone with the history after a clean end": {
+			story: newStory().store(5, 1, "", five).full(10, 0).store(12, 2, "", six).store(100, 3, "", seven, gap(6, 8)), want: "0 0 0 0 1", gaps: 1,
 		},
 		"something else is missing in a gap of what was refused": {
 			story: newStory().store(5, 1, "", five, six).store(12, 2, "", dropped(6, 8)).

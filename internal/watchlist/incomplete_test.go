@@ -11,13 +11,13 @@ import (
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/watchlist"
 )
 
-// A set from which an object is missing that could not be decoded says so at its end; a whole one does not.
-func TestSetWithAHoleIsIncomplete(t *testing.T) {
+// A set without an object that could not be decoded is marked as incomplete at its end; a complete set is not.
+func TestSetWithAnUndecodableObjectIsIncomplete(t *testing.T) {
 	for scenario, incomplete := range map[string][]bool{
-		"hole-in-the-initial-state":               {true},
-		"hole-in-the-initial-state-and-a-restart": {true},
-		"hole-in-a-relist-that-emits-snapshots":   {false, true},
-		"relist-emits-snapshot":                   {false, false},
+		"undecodable-object-in-the-initial-state":               {true},
+		"undecodable-object-in-the-initial-state-and-a-restart": {true},
+		"undecodable-object-in-a-relist-that-emits-snapshots":   {false, true},
+		"relist-emits-snapshot":                                 {false, false},
 	} {
 		t.Run(scenario, func(t *testing.T) {
 			archive, err := txtar.ParseFile("testdata/scenarios/" + scenario + ".txtar")
