@@ -14,6 +14,7 @@ CHAOS_SEEDS    ?= 5
 CHAOS_DURATION ?= 6m
 
 COLLECTOR := bin/otelcol-watchlist
+PEER      := bin/otelcol-peer
 PROGRESS  := tools/progress.sh
 
 # The version control system has nothing to say about these binaries, and a folder above must not
@@ -118,9 +119,9 @@ test-controlplane: ## Run the tests of the control plane, against its real binar
 	KUBEBUILDER_ASSETS=$$folder ../progress.sh "control plane tests" $(GO) test $(RACE) -timeout 20m ./...
 
 .PHONY: test-e2e
-test-e2e: $(COLLECTOR) ## Run the end-to-end tests, against a real control plane and the real collector
+test-e2e: $(COLLECTOR) $(PEER) ## Run the end-to-end tests, against a real control plane and the real collector
 	@folder=$$($(GET_CONTROL_PLANE)) || exit; cd test && \
-	export KUBEBUILDER_ASSETS=$$folder OTELCOL_BINARY=$(CURDIR)/$(COLLECTOR) && \
+	export KUBEBUILDER_ASSETS=$$folder OTELCOL_BINARY=$(CURDIR)/$(COLLECTOR) OTELCOL_PEER_BINARY=$(CURDIR)/$(PEER) && \
 	../tools/progress.sh "end-to-end tests" $(GO) test $(RACE) -v -timeout 30m ./e2e/... ./harness/... && \
 	../tools/progress.sh "no secret leaves the collector" $(GO) test $(RACE) -v -timeout 15m ./redaction/...
 
@@ -147,8 +148,8 @@ measure-memory: $(COLLECTOR) ## Measure what the collector takes to read 20,000 
 	../tools/progress.sh "measuring memory" $(GO) test -v -count 1 -timeout 30m -run MeasureMemory ./e2e
 
 # The peer is built from a configuration of its own, so that its old modules do not become ours.
-bin/otelcol-peer: bench/peer-builder.yaml bin/tools/builder
-	@$(PROGRESS) "building the collector with k8sobjects" bin/tools/builder --config bench/peer-builder.yaml
+$(PEER): bench/peer-builder.yaml bin/tools/builder
+	@$(PROGRESS) "building the collector with contrib's receivers" bin/tools/builder --config bench/peer-builder.yaml
 	@cp bin/otelcol-peer-build/otelcol-peer $@.new && mv $@.new $@
 
 bin/bench/bench: $(BENCH_SOURCES) $(SOURCES)
@@ -157,7 +158,7 @@ bin/bench/bench: $(BENCH_SOURCES) $(SOURCES)
 	@touch $@
 
 .PHONY: bench
-bench: $(COLLECTOR) bin/otelcol-peer bin/bench/bench ## Measure the receiver beside its peers, and write docs/performance-figures.md and docs/img
+bench: $(COLLECTOR) $(PEER) bin/bench/bench ## Measure the receiver beside its peers, and write docs/performance-figures.md and docs/img
 	@folder=$$($(GET_CONTROL_PLANE)) || exit; bin/bench/bench -control-plane "$$folder" -docs docs $(BENCH_FLAGS)
 
 .PHONY: lint

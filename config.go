@@ -75,6 +75,14 @@ type Config struct {
 	// Default: map.
 	Body string `mapstructure:"body"`
 
+	// Format is the shape of the records: watchlist (docs/records.md) or, for what is built on the records of another
+	// receiver of the Collector, k8sobjects. Default: watchlist.
+	Format string `mapstructure:"format"`
+
+	// StreamRecords adds records about gaps and snapshot sets to a format of another receiver, which has none. They have
+	// the shape of format watchlist. Default: false; gaps are logged instead.
+	StreamRecords bool `mapstructure:"stream_records"`
+
 	// Redaction configures what is masked in objects besides what is always masked, and what is exempt.
 	Redaction RedactionConfig `mapstructure:"redaction"`
 
@@ -126,6 +134,9 @@ type ResourceConfig struct {
 	// The API server applies them. Default: none.
 	LabelSelector string `mapstructure:"label_selector"`
 	FieldSelector string `mapstructure:"field_selector"`
+
+	// Format is the shape of the records of this resource. Default: the receiver's.
+	Format string `mapstructure:"format"`
 
 	// prevent unkeyed literal initialization
 	_ struct{}
@@ -230,6 +241,7 @@ func createDefaultConfig() component.Config {
 			MaxChanges: 1000,
 		},
 		Body:      bodyMap,
+		Format:    formatWatchlist,
 		Redaction: defaultRedaction(),
 		Queue: QueueConfig{
 			MaxBytes:     16 << 20,

@@ -96,6 +96,7 @@ func TestDefaultConfig(t *testing.T) {
 		InitialState: "emit",
 		Checkpoint:   CheckpointConfig{Interval: time.Second, MaxChanges: 1000},
 		Body:         "map",
+		Format:       "watchlist",
 		Redaction:    RedactionConfig{ConfigMaps: "fingerprint", Environment: "redact"},
 		Queue:        QueueConfig{MaxBytes: 16777216, DrainTimeout: 10 * time.Second},
 		Batch:        BatchConfig{MaxRecords: 500, MaxBytes: 524288, Timeout: 200 * time.Millisecond},
@@ -122,6 +123,9 @@ func TestEveryKey(t *testing.T) {
 	assert.Equal(t, "skip", cfg.InitialState)
 	assert.Equal(t, CheckpointConfig{Interval: 5 * time.Second, MaxChanges: 10000}, cfg.Checkpoint)
 	assert.Equal(t, "json", cfg.Body)
+	assert.Equal(t, "k8sobjects", cfg.Format)
+	assert.True(t, cfg.StreamRecords)
+	assert.Equal(t, "watchlist", cfg.Resources[3].Format)
 	assert.Equal(t, RedactionConfig{
 		ConfigMaps: "scan", Environment: "scan", FingerprintKey: "a-key-of-this-installation", MaskKeys: []string{"licenseText", "*_pin"},
 		Keep: []RedactionKeepConfig{{

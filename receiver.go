@@ -88,6 +88,9 @@ func (r *watchlistReceiver) Start(ctx context.Context, host component.Host) erro
 		Body:         recordBody(r.cfg.Body),
 		ScopeName:    metadata.ScopeName,
 		ScopeVersion: r.set.BuildInfo.Version,
+
+		FormatOf:      r.cfg.recordFormats(),
+		StreamRecords: r.cfg.StreamRecords,
 	})
 	if r.keeper, err = r.newKeeper(host); err != nil {
 		return err
@@ -152,10 +155,11 @@ func (r *watchlistReceiver) deliveryOptions() delivery.Options[watchlist.Change]
 		BatchTimeout:    r.cfg.Batch.Timeout,
 		DrainTimeout:    r.cfg.Queue.DrainTimeout,
 		Size:            changeBytes,
-		IsRecord:        func(c watchlist.Change) bool { return c.IsRecord() },
+		IsRecord:        func(c watchlist.Change) bool { return r.records.IsRecord(&c) },
 		Describe:        record.Describe,
 		Build:           r.records.Build,
 		Next:            r.next,
+		Accepted:        r.accepted,
 		Dropped:         r.dropped,
 		AcceptedAgain:   r.acceptedAgain,
 		Retried:         r.telemetry.retried,
@@ -164,7 +168,7 @@ func (r *watchlistReceiver) deliveryOptions() delivery.Options[watchlist.Change]
 		Logger:          r.set.Logger,
 	}
 	if r.keeper != nil {
-		o.BeforeDeliver, o.Accepted = r.keeper.BeforeDeliver, r.keeper.Accepted
+		o.BeforeDeliver = r.keeper.BeforeDeliver
 	}
 	return o
 }

@@ -24,6 +24,13 @@ var foreignKeys = map[string]string{
 	"group":     "write the API group into name, as in deployments.apps",
 	"mode":      "leave it out, every resource is watched",
 	"namespace": "write namespaces",
+
+	"interval":              "write relist.interval, and relist.emit: snapshot to have every object each time",
+	"initial_delay":         "leave it out",
+	"resource_version":      "leave it out; with storage the receiver continues where it stopped",
+	"include_initial_state": "write initial_state: emit or skip",
+	"error_mode":            "leave it out, a resource that is not served never stops the Collector",
+	"cache_sync_timeout":    "leave it out",
 }
 
 // unknownKeys compares the configured keys with those of a struct. prefix is the path to it.

@@ -37,6 +37,7 @@ func (c *Config) Validate() error {
 	if c.Body != bodyMap && c.Body != bodyJSON {
 		errs = append(errs, fmt.Errorf("body: %q is not one of map, json", c.Body))
 	}
+	errs = append(errs, c.validateFormat()...)
 	for _, err := range c.Redaction.validate() {
 		errs = append(errs, fmt.Errorf("redaction.%w", err))
 	}

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Objects are the objects of one kind. It is safe for concurrent use.
+// Objects are the objects of one kind. They are safe for concurrent use.
 type Objects struct {
 	Kind *Kind
 
@@ -18,7 +18,7 @@ type Objects struct {
 // variants is how many objects differ in more than their identity.
 const variants = 64
 
-// New returns the objects of a kind that a seed gives.
+// New returns the objects of a kind for a seed.
 func New(kind *Kind, seed uint64) *Objects {
 	o := &Objects{Kind: kind, seed: seed}
 	for v := range uint64(variants) {
@@ -27,22 +27,22 @@ func New(kind *Kind, seed uint64) *Objects {
 	return o
 }
 
-// template is an object in pieces, between which stands what is different in each.
+// template is an object in pieces, with marks between them for the parts that differ in each object.
 type template struct {
 	object, partial []piece
 	encoded         encodings
-	head            int // bytes that a built-in object does not have in a list
+	head            int // bytes that a built-in object lacks in a list
 }
 
 type piece struct {
-	mark byte // N, S, U, V, or 0 for what is the same
+	mark byte // N, S, U, V, or 0 for constant text
 	text string
 }
 
 func newTemplate(kind *Kind, o object) template {
 	full, err := json.Marshal(o)
 	if err != nil {
-		panic(err) // the corpus is not data
+		panic(err) // the corpus is constant
 	}
 	var parsed struct {
 		Metadata json.RawMessage `json:"metadata"`
@@ -56,7 +56,7 @@ func newTemplate(kind *Kind, o object) template {
 		encoded: newEncodings(kind, string(parsed.Metadata)),
 	}
 	if !kind.Custom {
-		// The Go types write it so, and a list of them leaves both out.
+		// The Go types encode it like this, and a list omits both.
 		head := fmt.Sprintf(`"kind":%q,"apiVersion":%q,`, kind.Kind, kind.APIVersion())
 		if !strings.HasPrefix(string(full), "{"+head) {
 			panic("the template begins with " + string(full[:80]))
@@ -66,7 +66,7 @@ func newTemplate(kind *Kind, o object) template {
 	return t
 }
 
-// mark is what stands in a template for a part that is different in each object.
+// mark is a placeholder in a template for a part that differs in each object.
 type mark struct {
 	of   byte
 	text string
@@ -96,7 +96,7 @@ func pieces(text string, marks []mark) []piece {
 	return all
 }
 
-// Form is what is written of an object.
+// Form selects which part of an object is written.
 type Form int
 
 // Forms.
@@ -104,10 +104,10 @@ const (
 	Full           Form = iota
 	Partial             // PartialObjectMetadata
 	PartialEncoded      // the same as protobuf
-	Item                // of a list
+	Item                // an item of a list
 )
 
-// Append appends the object of a number, in a version.
+// Append appends the object with a number, in a version.
 func (o *Objects) Append(to []byte, number int, version uint64, form Form) []byte {
 	t := &o.templates[number%variants]
 	all := t.object

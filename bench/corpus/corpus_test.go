@@ -63,7 +63,7 @@ func TestForms(t *testing.T) {
 	}
 }
 
-// Both forms of the metadata say the same, however long the version is.
+// Both forms of the metadata are equal, however long the version is.
 func TestEncodedMetadata(t *testing.T) {
 	for _, kind := range all {
 		objects := New(kind, 1)
@@ -83,7 +83,7 @@ func TestEncodedMetadata(t *testing.T) {
 				t.Fatal(err)
 			}
 			if !equality.Semantic.DeepEqual(got, want) {
-				t.Errorf("%s: the metadata are %+v as protobuf and %+v as JSON", kind.Kind, got, want)
+				t.Errorf("%s: the metadata is %+v as protobuf and %+v as JSON", kind.Kind, got, want)
 			}
 		}
 	}

@@ -12,15 +12,14 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
 )
 
-// Versions that metadata can be written with as protobuf have so many digits: a shorter one would leave no room for
-// its mark.
+// The number of digits of versions in protobuf metadata: a shorter one would leave no room for its mark.
 const minVersionDigits, maxVersionDigits = 4, 9
 
-// encodings are the metadata of an object as protobuf, by the number of digits of its version. A message holds the
-// lengths of its parts, so a template of one fits only objects whose names, UIDs and versions are as long as its marks.
+// encodings holds the metadata of an object as protobuf, by the number of digits of its version. A message contains the
+// lengths of its parts, so a template fits only objects whose names, UIDs and versions are as long as its marks.
 type encodings [maxVersionDigits + 1]func() []piece
 
-// newEncodings makes them of the metadata's JSON when they are first asked for.
+// newEncodings creates them from the metadata's JSON at first use.
 func newEncodings(kind *Kind, metadata string) encodings {
 	var e encodings
 	for digits := minVersionDigits; digits <= maxVersionDigits; digits++ {
@@ -32,7 +31,7 @@ func newEncodings(kind *Kind, metadata string) encodings {
 func (e *encodings) of(version uint64) []piece {
 	digits := len(strconv.FormatUint(version, 10))
 	if digits < minVersionDigits || digits > maxVersionDigits {
-		panic(fmt.Sprintf("version %d is not one that metadata are encoded with", version))
+		panic(fmt.Sprintf("version %d cannot be encoded in metadata", version))
 	}
 	return e[digits]()
 }

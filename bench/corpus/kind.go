@@ -1,6 +1,6 @@
-// Package corpus makes Kubernetes objects that nobody runs: as many as one likes, all different in name, UID and
-// resourceVersion, and the same for the same seed. They are written one at a time from templates, so that a million
-// of them take no more memory than one.
+// Package corpus generates synthetic Kubernetes objects: any number, all different in name, UID and resourceVersion,
+// and the same for the same seed. They are written one at a time from templates, so that a million need no more memory
+// than one.
 package corpus
 
 // Kind is a kind of object, of a certain size.
@@ -8,8 +8,7 @@ type Kind struct {
 	Group, Version, Plural, Singular, Kind string
 
 	Namespaced bool
-	// Custom objects are written as the API server writes those of a CRD: with sorted keys, and with their kind in a
-	// list too.
+	// Custom objects are written like those of a CRD: with sorted keys, and with their kind even in a list.
 	Custom bool
 
 	make func(r *source) object
@@ -23,7 +22,7 @@ func (k *Kind) APIVersion() string {
 	return k.Group + "/" + k.Version
 }
 
-// Resource is the plural, with the group if there is one: pods, deployments.apps.
+// Resource returns the plural, with the group if there is one: pods, deployments.apps.
 func (k *Kind) Resource() string {
 	if k.Group == "" {
 		return k.Plural

@@ -8,13 +8,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// managers are who last set which part of an object.
+// manager is a field manager and the parts of an object that it last set.
 type manager struct {
 	name, subresource string
 	parts             []string // of the object
 }
 
-// managed gives an object the managedFields that the API server would keep for it.
+// managed adds the managedFields that the API server would store for an object.
 func managed(o object, apiVersion string, managers ...manager) {
 	content, err := json.Marshal(o)
 	if err != nil {
@@ -48,13 +48,13 @@ func managed(o object, apiVersion string, managers ...manager) {
 	o.SetManagedFields(entries)
 }
 
-// mergeKeys are by what the items of a list are told apart, the first that they have.
+// mergeKeys lists the keys that identify list items; the first existing one is used.
 var mergeKeys = []string{"name", "mountPath", "containerPort", "type", "ip", "uid"}
 
-// atomic are lists that have one owner as a whole.
+// atomic lists have one owner as a whole.
 var atomic = []string{"args", "containerStatuses", "images", "metrics", "sources", "tolerations"}
 
-// fields is the set of fields of a value as the API server writes it (FieldsV1).
+// fields returns the set of fields of a value as the API server writes it (FieldsV1).
 // https://kubernetes.io/docs/reference/using-api/server-side-apply/#field-management
 func fields(value any) map[string]any {
 	set := map[string]any{}

@@ -6,7 +6,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// What is different in each object stands in the templates as one of these.
+// Marks in the templates for the parts that differ in each object.
 const (
 	nameMark      = "@NAME@"
 	namespaceMark = "@NAMESPACE@"
@@ -19,7 +19,7 @@ type object interface {
 	metav1.Object
 }
 
-// created is when every object was.
+// created is the creation time of every object.
 var created = metav1.NewTime(time.Date(2026, 5, 4, 9, 30, 0, 0, time.UTC))
 
 func metadata(r *source, labels map[string]string, annotations map[string]string) metav1.ObjectMeta {

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// node is one with fifty images.
+// node returns a node with fifty images.
 func node(r *source) object {
 	n := &corev1.Node{TypeMeta: metav1.TypeMeta{Kind: "Node", APIVersion: "v1"}, ObjectMeta: metadata(r, map[string]string{
 		"kubernetes.io/arch": "amd64", "kubernetes.io/os": "linux", "kubernetes.io/hostname": nameMark,
@@ -40,7 +40,7 @@ func node(r *source) object {
 	return n
 }
 
-// deployment is one of a pod template with two containers.
+// deployment returns a deployment whose pod template has two containers.
 func deployment(r *source) object {
 	d := &appsv1.Deployment{TypeMeta: metav1.TypeMeta{Kind: "Deployment", APIVersion: "apps/v1"},
 		ObjectMeta: metadata(r, nil, map[string]string{"deployment.kubernetes.io/revision": "4"})}
@@ -77,7 +77,7 @@ func event(r *source) object {
 	return e
 }
 
-// rollout is a custom object with a deep spec.
+// rollout returns a custom object with a deep spec.
 func rollout(r *source, kind string, depth int) object {
 	meta := metadata(r, nil, map[string]string{"rollouts.example.com/note": status(r, 150)})
 	labels := map[string]any{}

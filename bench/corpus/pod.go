@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// podSize is what makes a pod large.
+// podSize is the size of a pod.
 type podSize struct {
 	containers, env, mounts int
 	probes                  bool
@@ -24,7 +24,7 @@ var (
 	large  = podSize{containers: 5, env: 5, mounts: 1, annotation: 1500, probes: true}
 )
 
-// pod is a running pod of a Deployment.
+// pod returns a running pod of a Deployment.
 func pod(r *source, size podSize) object {
 	hash := r.hex(10)
 	p := &corev1.Pod{
@@ -61,7 +61,7 @@ func pod(r *source, size podSize) object {
 
 func uidTail(r *source) string { return r.hex(12) }
 
-// status is an annotation that holds JSON, as sidecar injectors like to write.
+// status returns an annotation with JSON, as written by sidecar injectors.
 func status(r *source, size int) string {
 	var b strings.Builder
 	b.WriteString(`{"initContainers":["init"],"containers":["proxy"]`)
@@ -174,7 +174,7 @@ func podStatus(r *source, spec *corev1.PodSpec) corev1.PodStatus {
 	return status
 }
 
-// NewPod is a pod of about 8 KB as a client creates it.
+// NewPod returns a pod of about 8 KB as a client creates it.
 func NewPod(seed uint64, name string) *corev1.Pod {
 	r := newSource(seed, uint64(len(name)))
 	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name}}
@@ -186,6 +186,6 @@ func NewPod(seed uint64, name string) *corev1.Pod {
 	size := medium
 	size.env = 9
 	p.Spec = podSpec(r, size)
-	p.Spec.TerminationGracePeriodSeconds = new(int64) // nobody would end it
+	p.Spec.TerminationGracePeriodSeconds = new(int64) // there is no kubelet to end it
 	return p
 }

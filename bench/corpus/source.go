@@ -5,7 +5,7 @@ import (
 	"math/rand/v2"
 )
 
-// source is where an object's content comes from.
+// source generates an object's content.
 type source struct{ *rand.Rand }
 
 func newSource(seed, variant uint64) *source {

@@ -14,13 +14,13 @@ import (
 func writeJSON(w http.ResponseWriter, code int, value any) {
 	content, err := json.Marshal(value)
 	if err != nil {
-		panic(err) // they are all our own
+		panic(err) // all values are our own
 	}
 	if w.Header().Get("Content-Type") == "" {
 		w.Header().Set("Content-Type", jsonType)
 	}
 	w.WriteHeader(code)
-	_, _ = w.Write(content) // the client is gone or not
+	_, _ = w.Write(content) // the client may be gone
 }
 
 func writeStatus(w http.ResponseWriter, code int, reason metav1.StatusReason, message string) {
@@ -33,16 +33,16 @@ func writeStatus(w http.ResponseWriter, code int, reason metav1.StatusReason, me
 // chunkBytes is how much is written at a time.
 const chunkBytes = 64 << 10
 
-// answer writes the body of a response, compressed if that was asked for.
+// answer writes the body of a response, compressed on request.
 type answer struct {
 	w      http.ResponseWriter
-	gzip   *gzip.Writer // nil: as it is
+	gzip   *gzip.Writer // nil: uncompressed
 	buffer []byte
 	bytes  int64 // before compression
 	err    error
 }
 
-// newAnswer begins the response. It compresses as kube-apiserver does: with the least effort.
+// newAnswer begins the response. It compresses like kube-apiserver, with the least effort.
 func newAnswer(w http.ResponseWriter, r *http.Request, contentType string, mayCompress bool) *answer {
 	a := &answer{w: w, buffer: make([]byte, 0, chunkBytes+32<<10)}
 	w.Header().Set("Content-Type", contentType)
@@ -50,13 +50,13 @@ func newAnswer(w http.ResponseWriter, r *http.Request, contentType string, mayCo
 	if mayCompress && slices.Contains(accepted, "gzip") {
 		w.Header().Set("Content-Encoding", "gzip")
 		w.Header().Set("Vary", "Accept-Encoding")
-		a.gzip, _ = gzip.NewWriterLevel(w, gzip.BestSpeed) // that level exists
+		a.gzip, _ = gzip.NewWriterLevel(w, gzip.BestSpeed) // the level is valid
 	}
 	w.WriteHeader(http.StatusOK)
 	return a
 }
 
-// spill writes the buffer when there is enough in it.
+// spill writes the buffer when it holds enough.
 func (a *answer) spill() {
 	if len(a.buffer) >= chunkBytes {
 		a.write()
@@ -77,7 +77,7 @@ func (a *answer) write() {
 	a.buffer = a.buffer[:0]
 }
 
-// flush hands everything to the connection.
+// flush writes everything to the connection.
 func (a *answer) flush() {
 	a.write()
 	if a.gzip != nil && a.err == nil {
@@ -88,7 +88,7 @@ func (a *answer) flush() {
 	}
 }
 
-// close ends what was compressed.
+// close ends the compressed stream.
 func (a *answer) close() {
 	a.write()
 	if a.gzip != nil && a.err == nil {

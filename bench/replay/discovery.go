@@ -15,7 +15,7 @@ const (
 
 var verbs = []string{"get", "list", "watch"}
 
-// groups are the group and version of every resource, each once.
+// groups returns the distinct groups and versions of all resources.
 func (s *Server) groups() [][2]string {
 	var all [][2]string
 	seen := map[[2]string]bool{}
@@ -29,7 +29,7 @@ func (s *Server) groups() [][2]string {
 	return all
 }
 
-// discover answers for what is not a resource, and reports whether it is something that exists.
+// discover answers requests for anything but resources, and reports whether the path exists.
 func (s *Server) discover(w http.ResponseWriter, r *http.Request) bool {
 	aggregated := strings.Contains(r.Header.Get("Accept"), "as=APIGroupDiscoveryList") &&
 		strings.Contains(r.Header.Get("Accept"), "v=v2;")
@@ -88,7 +88,7 @@ func (s *Server) resourceList(group, version string) metav1.APIResourceList {
 	return list
 }
 
-// aggregated is an APIGroupDiscoveryList (apidiscovery.k8s.io/v2).
+// aggregated returns an APIGroupDiscoveryList (apidiscovery.k8s.io/v2).
 func (s *Server) aggregated(core bool) map[string]any {
 	items := []any{}
 	for _, g := range s.groups() {

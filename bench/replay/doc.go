@@ -1,7 +1,7 @@
-// Package replay is a server that speaks as much of the Kubernetes API as somebody needs who reads objects: discovery,
-// LIST, WATCH and WatchList, over TLS and HTTP/2. The objects come from a corpus, one at a time, as fast as the
-// client takes them, so that a client is measured and not an API server.
+// Package replay is a server for the part of the Kubernetes API that a reader of objects needs: discovery, LIST, WATCH
+// and WatchList, over TLS and HTTP/2. The objects come from a corpus, one at a time, as fast as the client reads, so
+// that the client is measured, not an API server.
 //
-// It differs from kube-apiserver where that does not matter to a client: objects come in the order of their numbers, and
-// only an object that was changed lately has any history.
+// It differs from kube-apiserver only where that does not matter to a client: objects come in the order of their
+// numbers, and only recently changed objects have any history.
 package replay

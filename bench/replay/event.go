@@ -11,8 +11,8 @@ type EventKind string
 
 // Kinds.
 const (
-	Began   EventKind = "began"   // the request for the objects that exist came
-	Written EventKind = "written" // the last byte of them is with the client's kernel
+	Began   EventKind = "began"   // the request for the existing objects arrived
+	Written EventKind = "written" // their last byte has reached the client's kernel
 	Resumed EventKind = "resumed" // a watch from a version began
 )
 
@@ -26,7 +26,7 @@ type Event struct {
 	Objects  int
 }
 
-// OnEvent has f called with every event, before the response goes on. Nil: nobody.
+// OnEvent makes f be called with every event, before the response continues. Nil removes it.
 func (s *Server) OnEvent(f func(Event)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -44,7 +44,7 @@ func (s *Server) emit(e Event) {
 	s.more = make(chan struct{})
 }
 
-// Mark is a point in the server's events, from which can be waited.
+// Mark returns the current point in the server's events, for Await.
 func (s *Server) Mark() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -69,7 +69,7 @@ func (s *Server) Await(ctx context.Context, mark int, kind EventKind, n int) (Ev
 		select {
 		case <-more:
 		case <-ctx.Done():
-			return Event{}, fmt.Errorf("waited in vain for request %d to be %s: %w", n, kind, ctx.Err())
+			return Event{}, fmt.Errorf("request %d was not %s in time: %w", n, kind, ctx.Err())
 		}
 	}
 }

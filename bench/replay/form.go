@@ -15,8 +15,8 @@ import (
 	"github.com/k8swatchlist/k8swatchlistreceiver/bench/corpus"
 )
 
-// watchForm is the form in which a watch is answered, by the first that the client accepts: whole objects are JSON
-// here, metadata JSON or protobuf.
+// watchForm returns the form of a watch's answer by the client's first accepted type: JSON for whole objects, JSON or
+// protobuf for metadata.
 func watchForm(r *http.Request) (form corpus.Form, contentType string) {
 	switch mediaType, as := firstAccepted(r); {
 	case as != "PartialObjectMetadata":
@@ -29,7 +29,7 @@ func watchForm(r *http.Request) (form corpus.Form, contentType string) {
 
 func firstAccepted(r *http.Request) (mediaType, as string) {
 	first, _, _ := strings.Cut(r.Header.Get("Accept"), ",")
-	mediaType, parameters, _ := mime.ParseMediaType(first) // there is something to answer with for every form
+	mediaType, parameters, _ := mime.ParseMediaType(first) // every form has an answer
 	return mediaType, parameters["as"]
 }
 
@@ -40,7 +40,7 @@ func appendMessage(to []byte, event string, object []byte) []byte {
 	to = binary.BigEndian.AppendUint32(to, uint32(size)) //nolint:gosec // objects are small
 	to = slices.Grow(to, size)
 	if _, err := message.MarshalToSizedBuffer(to[len(to) : len(to)+size]); err != nil {
-		panic(err) // the size is its own
+		panic(err) // the buffer has exactly its size
 	}
 	return to[:len(to)+size]
 }

@@ -7,21 +7,21 @@ import (
 	"github.com/k8swatchlist/k8swatchlistreceiver/bench/internal/clock"
 )
 
-// change is one of an object's.
+// change is a change of an object.
 type change struct {
 	version uint64
 	number  int
 	at      time.Duration // clock.Now
 }
 
-// historyLength is how many changes of a resource can be watched from, and how many times of changes are known.
+// historyLength is how many changes of a resource are kept for watches, with their times.
 const historyLength = 1 << 17
 
-// history is the last changes of a resource.
+// history holds the last changes of a resource.
 type history struct {
 	mu      sync.Mutex
 	changes []change // a ring
-	count   uint64   // how many there ever were
+	count   uint64   // total number of changes
 	current map[int]uint64
 	next    chan struct{} // closed at the next change
 }
@@ -30,7 +30,7 @@ func newHistory() *history {
 	return &history{current: make(map[int]uint64), next: make(chan struct{})}
 }
 
-// add is called with versions that grow.
+// add is called with increasing versions.
 func (h *history) add(number int, version uint64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -46,7 +46,7 @@ func (h *history) add(number int, version uint64) {
 	h.next = make(chan struct{})
 }
 
-// from is the index of the first change after a version, and false if it is known no longer.
+// from returns the index of the first change after a version, and false if it is no longer known.
 func (h *history) from(version uint64) (uint64, bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -59,7 +59,7 @@ func (h *history) from(version uint64) (uint64, bool) {
 	return first, first == 0
 }
 
-// read takes the changes from an index on, as many as fit, and the channel that is closed when there is one more.
+// read copies the changes from an index on, as many as fit, and returns the channel that is closed at the next change.
 func (h *history) read(index uint64, into []change) (int, <-chan struct{}) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -71,7 +71,7 @@ func (h *history) read(index uint64, into []change) (int, <-chan struct{}) {
 	return n, h.next
 }
 
-// snapshot is what has changed, and the index of the next change.
+// snapshot returns the changed objects, and the index of the next change.
 func (h *history) snapshot() (map[int]uint64, uint64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -82,7 +82,7 @@ func (h *history) snapshot() (map[int]uint64, uint64) {
 	return current, h.count
 }
 
-// times are the changes that are known, oldest first.
+// times returns the known changes, oldest first.
 func (h *history) times() []change {
 	h.mu.Lock()
 	defer h.mu.Unlock()

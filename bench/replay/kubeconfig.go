@@ -7,7 +7,7 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// WriteKubeconfig writes a kubeconfig file that leads to the server. It asks nobody who he is.
+// WriteKubeconfig writes a kubeconfig file for the server, which needs no credentials.
 func (s *Server) WriteKubeconfig(path string) error {
 	const name = "replay"
 	err := clientcmd.WriteToFile(clientcmdapi.Config{

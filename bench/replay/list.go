@@ -23,7 +23,7 @@ func (s *Server) list(w http.ResponseWriter, r *http.Request, resource *Resource
 	current, _ := resource.history.snapshot()
 	version := s.versions.last.Load()
 	kind := resource.Objects.Kind
-	// kube-apiserver compresses what is larger than 128 KiB.
+	// kube-apiserver compresses answers of more than 128 KiB.
 	a := newAnswer(w, r, jsonType, last-first > 64)
 	form := corpus.Item
 	if _, as := firstAccepted(r); as == "PartialObjectMetadataList" {

@@ -39,9 +39,9 @@ func TestMain(m *testing.M) {
 }
 
 const (
-	objects  = 1000
-	changes  = 200
-	patience = time.Minute
+	objects = 1000
+	changes = 200
+	timeout = time.Minute
 )
 
 var resources = []replay.Serves{
@@ -75,10 +75,11 @@ func start(t *testing.T) (*replay.Server, contender.Options) {
 
 type run func(context.Context, contender.Options) ([]contender.Stamp, error)
 
-// read lets somebody read the initial state of the pods and then the changes, and requires that he has all of both.
+// read lets a contender read the initial state of the pods and then the changes, and requires that it has read all of
+// both.
 func read(t *testing.T, s *replay.Server, o contender.Options, run run) []contender.Stamp {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), timeout)
 	defer cancel()
 	o.Progress = contender.NewProgress(1)
 	reading, stop := context.WithCancel(ctx)
@@ -93,9 +94,9 @@ func read(t *testing.T, s *replay.Server, o contender.Options, run run) []conten
 	select {
 	case <-o.Progress.Complete():
 	case err := <-ended:
-		t.Fatalf("he ended before the initial state: %v", err)
+		t.Fatalf("it ended before the initial state: %v", err)
 	case <-ctx.Done():
-		t.Fatal("waited in vain for the initial state")
+		t.Fatal("the initial state did not arrive in time")
 	}
 	for i := range changes {
 		s.Change(s.Resource("pods"), i)
@@ -110,12 +111,12 @@ func read(t *testing.T, s *replay.Server, o contender.Options, run run) []conten
 		t.Fatal(err)
 	}
 	if n, m := o.Progress.Objects.Load(), o.Progress.Changes.Load(); n != objects || m != changes {
-		t.Errorf("he read %d objects and %d changes, want %d and %d", n, m, objects, changes)
+		t.Errorf("it read %d objects and %d changes, want %d and %d", n, m, objects, changes)
 	}
 	return stamps
 }
 
-// requireEveryChange: each change came, in order, and after it happened.
+// requireEveryChange requires that each change arrived, in order, and after it happened.
 func requireEveryChange(t *testing.T, s *replay.Server, stamps []contender.Stamp) {
 	t.Helper()
 	times := s.Times(s.Resource("pods"))
@@ -123,7 +124,7 @@ func requireEveryChange(t *testing.T, s *replay.Server, stamps []contender.Stamp
 	for _, stamp := range stamps {
 		happened, ok := times[stamp.Version]
 		if !ok || stamp.At < happened || stamp.Version <= last {
-			t.Errorf("version %d came at %s, after %d; it happened at %s", stamp.Version, stamp.At, last, happened)
+			t.Errorf("version %d arrived at %s, after %d; it happened at %s", stamp.Version, stamp.At, last, happened)
 		}
 		last = stamp.Version
 	}
@@ -150,7 +151,7 @@ func TestFloorReadsMetadata(t *testing.T) {
 	}
 }
 
-// What a relist of our receiver reads of the metadata identifies every object.
+// The metadata that our receiver's relist reads identifies every object.
 func TestOurClientReadsMetadata(t *testing.T) {
 	_, o := start(t)
 	config, err := clientcmd.BuildConfigFromFlags("", o.Kubeconfig)
@@ -190,7 +191,7 @@ func TestOurClientReadsMetadata(t *testing.T) {
 		}
 	}
 	if len(uids) != objects {
-		t.Errorf("%d different objects came, want %d: %v", len(uids), objects, lines.Err())
+		t.Errorf("%d different objects arrived, want %d: %v", len(uids), objects, lines.Err())
 	}
 	const want = `{"type":"ADDED","object":{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":` +
 		`{"name":"pods-0000000","namespace":"team-00","uid":`
@@ -199,7 +200,7 @@ func TestOurClientReadsMetadata(t *testing.T) {
 	}
 }
 
-// The server answers in the first form that it is asked for.
+// The server answers in the first requested form.
 func TestFormsOfMetadata(t *testing.T) {
 	const asMetadata = ";as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 	s, o := start(t)
@@ -216,7 +217,7 @@ func TestFormsOfMetadata(t *testing.T) {
 		"application/vnd.kubernetes.protobuf" + asMetadata + ",application/json": "application/vnd.kubernetes.protobuf;stream=watch",
 		"application/json" + asMetadata + ",application/json":                    "application/json",
 		"application/json":                    "application/json",
-		"application/vnd.kubernetes.protobuf": "application/json", // whole objects are nothing else here
+		"application/vnd.kubernetes.protobuf": "application/json", // whole objects are always JSON here
 	} {
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.URL()+"/api/v1/nodes?watch=1&sendInitialEvents=true", nil)
 		if err != nil {
@@ -253,7 +254,7 @@ func TestReceiverReadsEverything(t *testing.T) {
 			return library.RunInto(ctx, o, sink)
 		}))
 		if n := sink.UIDs(); n != objects {
-			t.Errorf("%d different objects came, want %d", n, objects)
+			t.Errorf("%d different objects arrived, want %d", n, objects)
 		}
 	}
 }

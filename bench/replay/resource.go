@@ -6,7 +6,7 @@ import (
 	"github.com/k8swatchlist/k8swatchlistreceiver/bench/corpus"
 )
 
-// Resource is one that the server serves.
+// Resource is a served resource.
 type Resource struct {
 	Objects *corpus.Objects
 	Count   int
@@ -26,17 +26,16 @@ func newResource(objects *corpus.Objects, count int) *Resource {
 	return r
 }
 
-// versions count for all resources together, as those of etcd do.
+// versions are shared by all resources, like etcd's revisions.
 type versions struct{ last atomic.Uint64 }
 
-// Versions of objects that never changed lie between these. The least has as many digits as one must have that is
-// written as protobuf.
+// The range of versions of unchanged objects. The lowest has the minimum number of digits for protobuf metadata.
 const (
 	leastVersion = 1000
 	firstVersion = 10_001_000
 )
 
-// initialVersion is the one of an object that never changed. They are unique, and in no order.
+// initialVersion returns the version of an unchanged object. Initial versions are unique but unordered.
 func (r *Resource) initialVersion(number int) uint64 {
 	const prime = 9_999_991 // larger than any count
 	return leastVersion + (uint64(number)+1)*7919%prime

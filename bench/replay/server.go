@@ -19,7 +19,7 @@ import (
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/testkit/certs"
 )
 
-// Server is one that is running.
+// Server is a running server.
 type Server struct {
 	resources []*Resource
 	versions  versions
@@ -58,12 +58,12 @@ func Start(seed uint64, resources ...Serves) (*Server, error) {
 	s.http = &http.Server{Handler: s, TLSConfig: tlsConfig, ReadHeaderTimeout: time.Minute, ErrorLog: log.New(io.Discard, "", 0)}
 	go func() {
 		defer close(s.done)
-		_ = s.http.ServeTLS(s.listener, "", "") // its error says that Close was called
+		_ = s.http.ServeTLS(s.listener, "", "") // it fails only because Close was called
 	}()
 	return s, nil
 }
 
-// certify makes an authority, and a certificate for the server.
+// certify creates an authority and a certificate for the server.
 func (s *Server) certify() (*tls.Config, error) {
 	authority, err := certs.NewAuthority("replay")
 	if err != nil {
@@ -77,7 +77,7 @@ func (s *Server) certify() (*tls.Config, error) {
 	return pair.TLS()
 }
 
-// Close ends every response and waits for the end.
+// Close ends every response and waits for it.
 func (s *Server) Close() error {
 	close(s.closing)
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
@@ -93,10 +93,10 @@ func (s *Server) Close() error {
 // URL of the server.
 func (s *Server) URL() string { return "https://" + s.listener.Addr().String() }
 
-// CA is the certificate of who signed the server's, as PEM.
+// CA returns the certificate of the server's authority, as PEM.
 func (s *Server) CA() []byte { return s.ca }
 
-// Resource is the one of a name such as pods or deployments.apps.
+// Resource returns the resource with a name such as pods or deployments.apps.
 func (s *Server) Resource(name string) *Resource {
 	for _, r := range s.resources {
 		if r.Objects.Kind.Resource() == name {
@@ -136,8 +136,8 @@ func (s *Server) Change(r *Resource, number int) uint64 {
 	return version
 }
 
-// ChangeAt makes so many changes a second until ctx ends, each of another of the first thousand objects, and returns
-// how many there were.
+// ChangeAt makes that many changes per second until ctx ends, each of another of the first thousand objects, and
+// returns their number.
 func (s *Server) ChangeAt(ctx context.Context, r *Resource, rate int) int {
 	began, made := clock.Now(), 0
 	timer := time.NewTimer(0)
@@ -159,10 +159,10 @@ func (s *Server) ChangeAt(ctx context.Context, r *Resource, rate int) int {
 	}
 }
 
-// hotObjects are the ones that change.
+// hotObjects is how many objects change.
 const hotObjects = 1000
 
-// Times are when the last changes of a resource happened, by version.
+// Times returns the times of the last changes of a resource, by version.
 func (s *Server) Times(r *Resource) map[uint64]time.Duration {
 	times := make(map[uint64]time.Duration)
 	for _, c := range r.history.times() {

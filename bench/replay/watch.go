@@ -12,10 +12,10 @@ import (
 	"github.com/k8swatchlist/k8swatchlistreceiver/bench/internal/clock"
 )
 
-// bookmarkInterval is kube-apiserver's.
+// bookmarkInterval is the same as kube-apiserver's.
 const bookmarkInterval = time.Minute
 
-// watch answers a watch, from a version or with the objects that exist.
+// watch answers a watch, from a version or with the existing objects.
 func (s *Server) watch(w http.ResponseWriter, r *http.Request, resource *Resource) {
 	began := clock.Now()
 	query := r.URL.Query()
@@ -25,7 +25,7 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request, resource *Resourc
 	if !initial {
 		from, err := strconv.ParseUint(query.Get("resourceVersion"), 10, 64)
 		if err != nil || from == 0 {
-			writeStatus(w, http.StatusBadRequest, metav1.StatusReasonBadRequest, "this server watches from a resourceVersion or with sendInitialEvents")
+			writeStatus(w, http.StatusBadRequest, metav1.StatusReasonBadRequest, "this server needs a resourceVersion or sendInitialEvents for a watch")
 			return
 		}
 		var ok bool
@@ -57,17 +57,17 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request, resource *Resourc
 	t.close()
 }
 
-// watcher is a watch that is being answered.
+// watcher is an open watch.
 type watcher struct {
 	*answer
 	server   *Server
 	resource *Resource
 	form     corpus.Form
-	next     uint64 // index of the change to be written next
+	next     uint64 // index of the next change to write
 	encoded  []byte // an object as protobuf
 }
 
-// initialState writes one event at a time, as kube-apiserver does: a client has more to do with many small pieces.
+// initialState writes one event at a time, like kube-apiserver: many small pieces are more work for a client.
 func (t *watcher) initialState() {
 	current, next := t.resource.history.snapshot()
 	t.next = next

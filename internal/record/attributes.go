@@ -123,7 +123,8 @@ func putTime(m pcommon.Map, key string, at time.Time) {
 	}
 }
 
-func gapSentence(c *watchlist.Change) string {
+// GapSentence describes a gap in one sentence.
+func GapSentence(c *watchlist.Change) string {
 	known := func(rv string) string {
 		if rv == "" {
 			return "(unknown)"

@@ -7,6 +7,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/plog"
 	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
 
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/scope"
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/watchlist"
 )
 
@@ -26,6 +27,11 @@ type Options struct {
 	ProcessKey   bool // the key of fingerprints is lost when the process ends
 	ScopeName    string
 	ScopeVersion string
+
+	// FormatOf returns the format of the records of a scope. nil: FormatWatchlist for all.
+	FormatOf func(*scope.Scope) Format
+	// StreamRecords adds the records about the stream of scopes with another format than FormatWatchlist.
+	StreamRecords bool
 }
 
 // Builder builds log records. It is safe for concurrent use.
@@ -48,36 +54,58 @@ func (b *Builder) SetClusterUID(uid string) { b.clusterUID.Store(&uid) }
 // ClusterUID returns the UID of the cluster, or "" if it is not known.
 func (b *Builder) ClusterUID() string { return *b.clusterUID.Load() }
 
-// Build returns a record for each change that is one, in order, under one resource (the cluster) and one scope.
+// Build returns a record for each change of which IsRecord is true. Records of FormatWatchlist are in order under one
+// resource (the cluster) and one scope. Those of other formats are under resources of their own, the records of one
+// object in order.
 func (b *Builder) Build(changes []watchlist.Change) plog.Logs {
-	logs := plog.NewLogs()
-	if len(changes) == 0 {
-		return logs
+	o := output{Options: &b.options, logs: plog.NewLogs(), clusterUID: b.ClusterUID()}
+	for i := range changes {
+		c := &changes[i]
+		if !b.IsRecord(c) {
+			continue
+		}
+		switch b.formatOf(c) {
+		case FormatWatchlist:
+			b.fill(o.cluster(len(changes)-i).AppendEmpty(), c, o.clusterUID)
+		case FormatK8sObjects:
+			fillK8sObject(o.k8sObjects.of(c.Object.Namespace, &o).AppendEmpty(), c)
+		}
 	}
-	clusterUID := b.ClusterUID()
+	return o.logs
+}
 
-	resource := logs.ResourceLogs().AppendEmpty()
+// output holds the logs of one batch, with places for records that appear when the first record needs them.
+type output struct {
+	*Options
+	logs       plog.Logs
+	clusterUID string
+
+	records    *plog.LogRecordSlice // of FormatWatchlist; nil before the first
+	k8sObjects byNamespace
+}
+
+// cluster returns the records of FormatWatchlist, with space for up to n.
+func (o *output) cluster(n int) plog.LogRecordSlice {
+	if o.records != nil {
+		return *o.records
+	}
+	resource := o.logs.ResourceLogs().AppendEmpty()
 	resource.SetSchemaUrl(semconv.SchemaURL)
-	putNonEmpty(resource.Resource().Attributes(), string(semconv.K8SClusterUIDKey), clusterUID)
-	putNonEmpty(resource.Resource().Attributes(), string(semconv.K8SClusterNameKey), b.options.ClusterName)
-	if b.options.ProcessKey {
+	putNonEmpty(resource.Resource().Attributes(), string(semconv.K8SClusterUIDKey), o.clusterUID)
+	putNonEmpty(resource.Resource().Attributes(), string(semconv.K8SClusterNameKey), o.ClusterName)
+	if o.ProcessKey {
 		resource.Resource().Attributes().PutStr(keyRedactionKey, "process")
 	}
 
 	scope := resource.ScopeLogs().AppendEmpty()
 	scope.SetSchemaUrl(semconv.SchemaURL)
-	scope.Scope().SetName(b.options.ScopeName)
-	scope.Scope().SetVersion(b.options.ScopeVersion)
+	scope.Scope().SetName(o.ScopeName)
+	scope.Scope().SetVersion(o.ScopeVersion)
 
 	records := scope.LogRecords()
-	records.EnsureCapacity(len(changes))
-	for i := range changes {
-		if !changes[i].IsRecord() {
-			continue
-		}
-		b.fill(records.AppendEmpty(), &changes[i], clusterUID)
-	}
-	return logs
+	records.EnsureCapacity(n)
+	o.records = &records
+	return records
 }
 
 func (b *Builder) fill(record plog.LogRecord, c *watchlist.Change, clusterUID string) {
@@ -104,7 +132,7 @@ func (b *Builder) fill(record plog.LogRecord, c *watchlist.Change, clusterUID st
 	switch {
 	case c.Type == watchlist.Gap && c.Gap != nil:
 		putGap(attributes, c.Gap)
-		record.Body().SetStr(gapSentence(c))
+		record.Body().SetStr(GapSentence(c))
 	case c.Snapshot != nil:
 		putFrame(attributes, c)
 	}

@@ -15,6 +15,11 @@ func setTimes(record plog.LogRecord, c *watchlist.Change) {
 	if at := happened(c); !at.IsZero() {
 		record.SetTimestamp(pcommon.NewTimestampFromTime(at))
 	}
+	setObserved(record, c)
+}
+
+// setObserved sets when the change was read.
+func setObserved(record plog.LogRecord, c *watchlist.Change) {
 	if !c.ReadAt.IsZero() {
 		record.SetObservedTimestamp(pcommon.NewTimestampFromTime(c.ReadAt))
 	}

@@ -9,13 +9,13 @@ import (
 	"github.com/k8swatchlist/k8swatchlistreceiver/tools/controlplane"
 )
 
-// TestAPIServerRestarted20Times: it is killed, or ends in good order with the watches open, 20 times in a row, and pods
-// change as soon as it is back and until it goes. Each start forgets the history.
+// The API server is killed, or ends normally with open watches, 20 times in a row, while pods change whenever it runs.
+// Each start discards the history.
 func TestAPIServerRestarted20Times(t *testing.T) {
 	t.Parallel()
 	const restarts, changes = 20, 15
 	s := server{options: controlplane.Options{
-		// Else an API server with open watches ends only after a minute.
+		// Otherwise an API server with open watches ends only after a minute.
 		APIServerArgs: []string{"--shutdown-watch-termination-grace-period=500ms"},
 	}}.start(t)
 	s.CreatePods(t, "first", 50, harness.SmallPod)
@@ -43,7 +43,7 @@ func TestAPIServerRestarted20Times(t *testing.T) {
 	records := r.Records.All()
 	requireOnceAndInOrder(t, harness.Objects(records, "pods"))
 	events := truth.Between(t, from, listed.ResourceVersion)
-	report(t, "events of etcd were lost without a word", harness.NotAccountedFor(t, events, records, "pods"))
+	report(t, "events of etcd were lost silently", harness.NotAccountedFor(t, events, records, "pods"))
 	t.Logf("%d kills, %d stops, %d events, %d records, %d gaps", killed, stopped, len(events), len(records),
 		len(harness.OfStream(records, "pods", "k8s.watch.gap")))
 }
@@ -56,6 +56,6 @@ func stopAPIServer(t *testing.T, s *site) {
 		t.Fatal(err)
 	}
 	if ctx.Err() != nil {
-		t.Error("the API server did not end by itself")
+		t.Error("the API server did not end")
 	}
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/k8swatchlist/k8swatchlistreceiver/tools/controlplane/workload"
 )
 
-// toFile is the configuration of a collector that writes records to a file.
+// toFile returns the configuration of a Collector that writes records to a file.
 func toFile(receiver string) string {
 	return `
 receivers:
@@ -57,14 +57,14 @@ func TestStartWithAPIServerDown(t *testing.T) {
 	collector.Interrupt(t)
 
 	if said := append(collector.LogLines("\twarn\t"), collector.LogLines("\terror\t")...); len(said) != 1 {
-		t.Errorf("%d lines of the log tell of trouble, want one: %q", len(said), said)
+		t.Errorf("%d warnings are logged, want one: %q", len(said), said)
 	}
 }
 
 func TestCollectorBinary(t *testing.T) {
 	t.Parallel()
 	c := harness.StartCluster(t, controlplane.Options{})
-	// Names of the configuration, and the resources that they stand for.
+	// Names in the configuration, with their resources.
 	resources := map[string][]schema.GroupVersionResource{
 		"namespaces":                {{Version: "v1", Resource: "namespaces"}},
 		"nodes":                     {{Version: "v1", Resource: "nodes"}},
@@ -104,7 +104,7 @@ func TestCollectorBinary(t *testing.T) {
 		}
 	}
 
-	// Every kind of change that the sample makes, some of them more than once.
+	// Every kind of change of the sample, some of them more than once.
 	sample.Pace = 50 * time.Millisecond
 	changing, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 	sample.Run(changing)

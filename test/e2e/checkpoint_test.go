@@ -18,11 +18,10 @@ import (
 	"github.com/k8swatchlist/k8swatchlistreceiver/test/harness"
 )
 
-// TestCheckpointOf100000ObjectsLoadsInASecond: what is known of 100,000 objects is written to a real file and read back
-// from it, and the file holds nothing of the objects but that. The time is printed; what is required of it leaves room
-// for the race detector and a busy machine.
+// The checkpoint of 100,000 objects is written to a real file and read back, and the file holds nothing else of the
+// objects. The time is printed; the required limit allows for the race detector and a busy machine.
 func TestCheckpointOf100000ObjectsLoadsInASecond(t *testing.T) {
-	const objects, patience = 100_000, time.Minute
+	const objects, limit = 100_000, time.Minute
 	folder := t.TempDir()
 	pods := scope.New(schema.GroupResource{Resource: "pods"}, "", "", "")
 
@@ -60,7 +59,7 @@ func TestCheckpointOf100000ObjectsLoadsInASecond(t *testing.T) {
 	}
 	size := fileSizes(t, folder)
 	t.Logf("%d objects: written in %s, %.1f MB on disk, loaded in %s", objects, written.Round(time.Millisecond), float64(size)/1e6, loaded.Round(time.Millisecond))
-	if written > patience || loaded > patience {
+	if written > limit || loaded > limit {
 		t.Errorf("writing took %s and loading %s", written, loaded)
 	}
 }
@@ -81,7 +80,7 @@ func openKeeper(t *testing.T, folder string) (keeper *checkpoint.Keeper, end fun
 	}
 }
 
-// knownObject is the i-th object, in the order of its key.
+// knownObject returns the i-th object, in the order of the keys.
 func knownObject(of *scope.Scope, i int) watchlist.Change {
 	c := watchlist.Change{Scope: of, Type: watchlist.Added, Origin: watchlist.Live, Advances: true}
 	binary.BigEndian.PutUint32(c.Key[:], uint32(i))
@@ -94,7 +93,7 @@ func knownObject(of *scope.Scope, i int) watchlist.Change {
 	return c
 }
 
-// fileSizes is how large all files in a folder are together.
+// fileSizes returns the total size of the files in a folder.
 func fileSizes(t *testing.T, folder string) int64 {
 	t.Helper()
 	entries, err := os.ReadDir(folder)

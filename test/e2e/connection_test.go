@@ -9,9 +9,9 @@ import (
 	"github.com/k8swatchlist/k8swatchlistreceiver/tools/controlplane"
 )
 
-// TestHalfOpenConnection: neither data nor an end comes through any more, as when a firewall has forgotten the
-// connection. HTTP/2 pings find that out after 45 seconds; the environment makes that three, and the pings are real.
-// Without HTTP/2 the reader's own limit of 150 seconds finds it: the scenario silent-stream-is-replaced.
+// Neither data nor an end arrives any longer, as after a firewall has dropped the connection's state. HTTP/2 pings
+// detect that after 45 seconds; an environment variable reduces that to three, and the pings are real. Without HTTP/2
+// the reader's own limit of 150 seconds detects it, as in the scenario silent-stream-is-replaced.
 func TestHalfOpenConnection(t *testing.T) {
 	t.Parallel()
 	s := modern.start(t)
@@ -28,22 +28,23 @@ func TestHalfOpenConnection(t *testing.T) {
 	s.ChangePods(t, "changed", 10)
 	s.CreatePods(t, "added", 10, harness.SmallPod)
 	began := time.Now()
-	collector.AwaitLog(t, "cannot read resource", catchUp) // a new connection has been tried, and hangs too
+	collector.AwaitLog(t, "cannot read resource", catchUp) // a new connection was tried, and hangs too
 	t.Logf("noticed after %s", time.Since(began).Round(time.Second))
 	s.proxy.Heal(t)
 
 	requireEveryEvent(t, s.Cluster, &collector.Records, truth, from)
 }
 
-// TestGoaway: the API server asks its clients to leave a connection, by an HTTP/2 GOAWAY with one answer of fifty, as
-// it does when there are several behind a load balancer. The collector's own connections are seen to get it.
+// The API server asks its clients to leave a connection, with an HTTP/2 GOAWAY in one of fifty answers, as several of
+// them do behind a load balancer. The test checks that the Collector's own connections receive it.
 func TestGoaway(t *testing.T) {
 	t.Parallel()
 	const wanted = 3
 	s := server{options: controlplane.Options{APIServerArgs: []string{"--goaway-chance=0.02"}}}.start(t)
 	s.CreatePods(t, "first", 50, harness.SmallPod)
 	truth := harness.ConnectEtcd(t, s.Cluster).Watch(t, "/registry/pods/")
-	// Streams are opened all the time, on connections of their own, and go on over those that the server wants left.
+	// Streams are opened all the time, on connections of their own, and continue on those that the server has asked to
+	// leave.
 	collector := harness.StartCollectorIn(t, []string{"GODEBUG=http2debug=1"}, toFile(s.access+`
 kube_api_qps: 100
 kube_api_burst: 100
@@ -65,6 +66,6 @@ relist: {interval: 100ms, rotate_interval: 100ms}
 	requireEveryEvent(t, s.Cluster, &collector.Records, truth, from)
 	t.Logf("%d GOAWAY frames while there were %d changes", goaways(), done.Total())
 	if n := goaways(); n < wanted {
-		t.Errorf("%d GOAWAY frames came, want at least %d", n, wanted)
+		t.Errorf("%d GOAWAY frames arrived, want at least %d", n, wanted)
 	}
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/k8swatchlist/k8swatchlistreceiver/test/harness"
 )
 
-// A consumer that refuses for a while and then hangs costs time and nothing else: the stream is closed when the queue
-// is full, and resumed.
+// A consumer that refuses for a while and then hangs costs only time: the stream is closed when the queue is full, and
+// resumed.
 func TestConsumerRefusesAndBlocks(t *testing.T) {
 	t.Parallel()
 	s := modern.start(t)
@@ -22,7 +22,7 @@ resources: [{name: pods}]
 queue: {max_bytes: 131072}
 batch: {max_bytes: 16384}
 `, next)
-	next.AwaitCalls(t, 3, catchUp) // the same batch, over and over
+	next.AwaitCalls(t, 3, catchUp) // the same batch each time
 	next.Accept()
 	from := r.Records.AwaitSnapshot(t, "pods", catchUp)
 

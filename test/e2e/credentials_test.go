@@ -18,9 +18,9 @@ import (
 	"github.com/k8swatchlist/k8swatchlistreceiver/tools/controlplane"
 )
 
-// TestBearerTokenRotatedOnDisk: the token expires, and later another one stands in its file. The receiver goes on where it
-// was, without a restart. A real API server makes no token of less than ten minutes, so the test takes away what the
-// token stands for, which is answered in the same way.
+// The token expires, and later its file has another one. The receiver continues where it stopped, without a restart. A
+// real API server issues no token for less than ten minutes, so the test removes the token's account, which has the
+// same effect.
 func TestBearerTokenRotatedOnDisk(t *testing.T) {
 	t.Parallel()
 	c := harness.StartCluster(t, controlplane.Options{AuditLog: true})
@@ -54,8 +54,7 @@ func TestBearerTokenRotatedOnDisk(t *testing.T) {
 	rotation.requireComplete(t)
 }
 
-// TestClientCertificateRotated: another certificate, of another user, stands in the files, and the user before has no
-// rights any more.
+// The files get another certificate, of another user, and the previous user loses its rights.
 func TestClientCertificateRotated(t *testing.T) {
 	t.Parallel()
 	c := harness.StartCluster(t, controlplane.Options{AuditLog: true})
@@ -83,7 +82,7 @@ func TestClientCertificateRotated(t *testing.T) {
 	become("after")
 	rotation.requireComplete(t)
 	if n := answers(t, c, "after", http.StatusOK); n == 0 {
-		t.Error("the API server let nobody with the new certificate watch")
+		t.Error("the API server allowed no watch with the new certificate")
 	}
 }
 
@@ -107,10 +106,10 @@ func startRotation(t *testing.T, c *harness.Cluster, proxy *harness.Proxy, confi
 	return r
 }
 
-// refuse waits until the receiver has been refused, and changes pods meanwhile.
+// refuse waits until the receiver has been refused, and changes pods in the meantime.
 func (r *rotation) refuse(t *testing.T) {
 	t.Helper()
-	// Credentials are asked for when a stream is opened.
+	// Credentials are checked when a stream is opened.
 	r.proxy.Cut()
 	r.proxy.Restore(t)
 	r.receiver.Log.Await(t, zapcore.WarnLevel, "no right", catchUp)
@@ -119,19 +118,19 @@ func (r *rotation) refuse(t *testing.T) {
 	r.cluster.CreatePods(t, "added", 10, harness.SmallPod)
 }
 
-// requireComplete: everything came, once, in order and live, for the API server still had the history.
+// requireComplete requires every change once, in order and live, since the API server still had the history.
 func (r *rotation) requireComplete(t *testing.T) {
 	t.Helper()
 	requireEveryEvent(t, r.cluster, &r.receiver.Records, r.truth, r.from)
 	if again := r.receiver.Log.Lines(zapcore.InfoLevel, "reading resource again"); len(again) != 1 {
-		t.Errorf("%d lines say that all is well again, want one: %q", len(again), again)
+		t.Errorf("%d lines report the recovery, want one: %q", len(again), again)
 	}
 }
 
-// anonymously knows the API server and not who asks.
+// anonymously returns a configuration without credentials.
 func anonymously(c *harness.Cluster) *rest.Config { return rest.AnonymousClientConfig(c.RESTConfig()) }
 
-// replaceFile does it in one step, as kubelet and certificate managers do.
+// replaceFile replaces a file atomically, as kubelet and certificate managers do.
 func replaceFile(t *testing.T, path string, content []byte) {
 	t.Helper()
 	if err := os.WriteFile(path+".new", content, 0o600); err != nil {
@@ -142,8 +141,8 @@ func replaceFile(t *testing.T, path string, content []byte) {
 	}
 }
 
-// awaitUnauthorized waits until the API server, which remembers tokens for some seconds, does not take the one in the
-// file any more.
+// awaitUnauthorized waits until the API server, which caches tokens for some seconds, no longer accepts the one in the
+// file.
 func awaitUnauthorized(t *testing.T, c *harness.Cluster, file string) {
 	t.Helper()
 	config := anonymously(c)
@@ -158,9 +157,9 @@ func awaitUnauthorized(t *testing.T, c *harness.Cluster, file string) {
 		if err != nil {
 			return err.Error()
 		}
-		defer response.Body.Close() //nolint:errcheck // nothing of it is read
+		defer response.Body.Close() //nolint:errcheck // it is not read
 		if response.StatusCode != http.StatusUnauthorized {
-			return fmt.Sprintf("it is answered with %d", response.StatusCode)
+			return fmt.Sprintf("the answer is %d", response.StatusCode)
 		}
 		return ""
 	})

@@ -18,11 +18,11 @@ var (
 	widgets     = schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "widgets"}
 )
 
-// A resource is looked for every half a minute while it is not served.
+// The receiver looks for a resource that is not served every half a minute.
 const discovery = 2 * time.Minute
 
-// A resource that is not there is waited for, with all the others being read. When it is removed, its objects are
-// gone: also when that happened while nobody could look.
+// The receiver waits for a missing resource while it reads the others. When the resource is removed, its objects are
+// gone, even if that happened while the receiver was cut off.
 func TestResourceAppearsAndDisappears(t *testing.T) {
 	t.Parallel()
 	s := modern.start(t)
@@ -43,7 +43,7 @@ func TestResourceAppearsAndDisappears(t *testing.T) {
 	requireOnceAndInOrder(t, harness.Objects(r.Records.All(), "widgets.example.com"))
 }
 
-// appear defines widgets, creates one, and another when the first has been told of.
+// appear defines widgets, creates one, and another after the first was emitted.
 func appear(t *testing.T, s *site, r *harness.Receiver, first, second string) {
 	t.Helper()
 	defineWidgets(t, s.Cluster)
@@ -99,7 +99,7 @@ func removeWidgets(t *testing.T, c *harness.Cluster) {
 	harness.Poll(t, catchUp, "the definition of widgets to be gone", func() string {
 		_, err := c.Dynamic.Resource(definitions).Get(t.Context(), "widgets.example.com", metav1.GetOptions{})
 		if err == nil {
-			return "it is there"
+			return "it still exists"
 		}
 		if !apierrors.IsNotFound(err) {
 			return err.Error()

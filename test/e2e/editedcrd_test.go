@@ -12,9 +12,9 @@ import (
 	"github.com/k8swatchlist/k8swatchlistreceiver/test/harness"
 )
 
-// TestEditedCRDSpecResetsTheHistory: when the spec of a CRD is edited the API server ends the watches of its objects and
-// forgets their history. A receiver that watches at that moment has come far enough to miss nothing. One that is cut off
-// has not: what it cannot be told any more lies in a gap that a record names.
+// When the spec of a CRD is edited, the API server ends the watches of its objects and discards their history. A
+// receiver that is watching at that moment misses nothing. One that is cut off does: a gap record names the lost
+// history.
 func TestEditedCRDSpecResetsTheHistory(t *testing.T) {
 	t.Parallel()
 	const objects, edits = 20, 3
@@ -56,7 +56,7 @@ func TestEditedCRDSpecResetsTheHistory(t *testing.T) {
 	listed := s.List(t, widgets)
 	records := r.Records.All()
 	requireOnceAndInOrder(t, harness.Objects(records, resource))
-	report(t, "events of etcd were lost without a word", harness.NotAccountedFor(t, truth.Between(t, from, listed.ResourceVersion), records, resource))
+	report(t, "events of etcd were lost silently", harness.NotAccountedFor(t, truth.Between(t, from, listed.ResourceVersion), records, resource))
 	gaps := harness.OfStream(records, resource, "k8s.watch.gap")
 	t.Logf("%d edits, %d gaps: %v", edits, len(gaps), gaps)
 	if len(gaps) == 0 {
@@ -69,7 +69,7 @@ func TestEditedCRDSpecResetsTheHistory(t *testing.T) {
 	}
 }
 
-// changeWidgets changes each of them, trying again while the API server sets up their storage anew.
+// changeWidgets changes each of them, and retries while the API server recreates their storage.
 func changeWidgets(t *testing.T, c *harness.Cluster, n int, note string) {
 	t.Helper()
 	patch := fmt.Appendf(nil, `{"spec":{"note":%q}}`, note)

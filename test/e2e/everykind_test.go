@@ -22,8 +22,7 @@ import (
 	"github.com/k8swatchlist/k8swatchlistreceiver/tools/controlplane"
 )
 
-// freshKinds are resources of which an API server creates objects by itself, and plantedKinds those that the test has
-// it create.
+// freshKinds are resources of which an API server creates objects by itself; the test creates those of plantedKinds.
 var (
 	freshKinds = []string{
 		"apiservices.apiregistration.k8s.io", "clusterrolebindings.rbac.authorization.k8s.io", "clusterroles.rbac.authorization.k8s.io",
@@ -44,8 +43,8 @@ const moreManifests = `
  "message":"line\nbreak \"<&>\"","count":3,"firstTimestamp":"2026-01-01T00:00:01Z","lastTimestamp":"2026-01-01T00:00:02Z",
  "involvedObject":{"kind":"Pod","namespace":"default","name":"before"}}]}`
 
-// What decoding makes of every object that a real API server has agrees with encoding/json: in a list, by itself, and
-// as the body of a record.
+// Decoding agrees with encoding/json for every object of a real API server: in a list, by itself, and as the body of a
+// record.
 func TestDecodeAgreesWithEncodingJSONOnRealObjects(t *testing.T) {
 	t.Parallel()
 	c := harness.StartCluster(t, controlplane.Options{})
@@ -148,7 +147,7 @@ func checkDecoded(t *testing.T, resource schema.GroupResource, data []byte, plan
 	identity := redact.Identity{UID: string(meta.UID), ResourceVersion: meta.ResourceVersion, Namespace: meta.Namespace, Name: meta.Name}
 	where := fmt.Sprintf("%s %s/%s", resource, meta.Namespace, meta.Name)
 	if found, err := plan.Identify(data); err != nil || found != identity || obj.Identity != identity {
-		t.Errorf("%s is taken for %+v and %+v (%v)", where, obj.Identity, found, err)
+		t.Errorf("%s is identified as %+v and %+v (%v)", where, obj.Identity, found, err)
 	}
 	if obj.Kind != meta.Kind || obj.APIVersion != meta.APIVersion || obj.Generation != meta.Generation ||
 		!obj.Times.Created.Equal(meta.CreationTimestamp.Time) {

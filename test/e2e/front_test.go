@@ -16,8 +16,8 @@ import (
 	"github.com/k8swatchlist/k8swatchlistreceiver/tools/controlplane"
 )
 
-// behindFront starts a cluster and a proxy in front of it that speaks HTTP, and returns the configuration that leads
-// through it.
+// behindFront starts a cluster with an HTTP proxy in front of it, and returns the configuration for access through the
+// proxy.
 func behindFront(t *testing.T) (*harness.Cluster, *harness.Front, string) {
 	t.Helper()
 	c := harness.StartCluster(t, controlplane.Options{})
@@ -40,8 +40,8 @@ func behindFront(t *testing.T) (*harness.Cluster, *harness.Front, string) {
 	return c, front, kubeconfig(c.KubeconfigVia(t, config, front.Address()))
 }
 
-// TestNotFoundPagesOfAProxy: a proxy answers every request with a page of its own for longer than it takes to believe a
-// discovery document that lacks a resource. No object is reported deleted, and nothing is lost.
+// A proxy answers every request with its own page, for longer than it takes to accept a discovery document that lacks a
+// resource. No object is reported deleted, and nothing is lost.
 func TestNotFoundPagesOfAProxy(t *testing.T) {
 	t.Parallel()
 	const pages = 40 * time.Second
@@ -66,8 +66,8 @@ func TestNotFoundPagesOfAProxy(t *testing.T) {
 	requireEveryEvent(t, c, &r.Records, truth, from)
 }
 
-// TestSlowFirstAnswer: the headers of the first answer come late. That proves nothing about the server: the initial state
-// is streamed, and not listed.
+// The headers of the first answer are late. That proves nothing about the server: the initial state is streamed, not
+// listed.
 func TestSlowFirstAnswer(t *testing.T) {
 	t.Parallel()
 	const delay = 40 * time.Second
@@ -86,8 +86,8 @@ func TestSlowFirstAnswer(t *testing.T) {
 	r.Records.AwaitFold(t, "pods", c.List(t, harness.Pods).State, catchUp)
 }
 
-// TestIdleCutterOnQuietEvents: a proxy ends a stream of Events whenever it is idle, and etcd is compacted all the time.
-// Such streams have delivered everything up to their end: nothing is missed, and no gap is reported.
+// A proxy ends a stream of Events whenever it is idle, and etcd is constantly compacted. Such streams have delivered
+// everything up to their end: nothing is missed, and no gap is reported.
 func TestIdleCutterOnQuietEvents(t *testing.T) {
 	t.Parallel()
 	const idle, cuts = 15 * time.Second, 3

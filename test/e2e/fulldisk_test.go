@@ -11,8 +11,8 @@ import (
 	"github.com/k8swatchlist/k8swatchlistreceiver/tools/controlplane"
 )
 
-// TestFullDisk: while no checkpoint can be written the collector logs that, and records flow. When the disk has space
-// again the checkpoint is written without a restart, and a crash after that repeats nothing.
+// While no checkpoint can be written, the Collector logs that, and records flow. When the disk has space again, the
+// checkpoint is written without a restart, and a later crash repeats nothing.
 func TestFullDisk(t *testing.T) {
 	t.Parallel()
 	c := harness.StartCluster(t, controlplane.Options{})
@@ -48,6 +48,6 @@ func TestFullDisk(t *testing.T) {
 	sink.Records.AwaitFold(t, "pods", listed.State, catchUp)
 	second.Interrupt(t)
 	objects := harness.Objects(sink.Records.All(), "pods")
-	report(t, "records came more than once", fold.Duplicates(objects))
+	report(t, "records were repeated", fold.Duplicates(objects))
 	requireInventory(t, c, folder)
 }

@@ -22,11 +22,11 @@ func TestCompactionGapWithoutEndMarker(t *testing.T) {
 	compactionGap(t, withoutMarker, 300, 10)
 }
 
-// compactionGap: what happened while the receiver was cut off, and of which the server has no history any more, comes
-// out as net differences, each once, and one record says that there is a gap.
+// compactionGap checks that changes during a cut, whose history the server no longer has, are emitted as net
+// differences, once each, with one gap record.
 //
-// A compacted etcd is not enough for that: the API server answers a watch out of its own cache of the last changes,
-// which holds at least 75 seconds and 100 events. It begins anew when the API server does.
+// Compacting etcd is not enough for that: the API server serves a watch from its own cache of recent changes, which
+// holds at least 75 seconds and 100 events. A restart of the API server empties it.
 func compactionGap(t *testing.T, kind server, pods, each int) {
 	s := kind.start(t)
 	s.CreatePods(t, "kept", pods-2*each, harness.SmallPod)
@@ -52,7 +52,7 @@ func compactionGap(t *testing.T, kind server, pods, each int) {
 	s.proxy.Restore(t)
 
 	r.Records.AwaitFold(t, "pods", listed.State, catchUp)
-	// The gap's record is the last of the recovery; and what comes after it is live again.
+	// The gap record is the last one of the recovery, and what follows is live again.
 	s.CreatePods(t, "after", 1, harness.SmallPod)
 	r.Records.AwaitObject(t, "pods", "after-00000", "ADDED", catchUp)
 
@@ -81,7 +81,7 @@ func compactionGap(t *testing.T, kind server, pods, each int) {
 	requireWayOf(t, kind, s, r)
 }
 
-// summary is what the records of equal fate have in common: of objects, the beginning of the name.
+// summary returns what similar records have in common: for objects, the beginning of the name.
 func summary(r harness.Record) string {
 	if r.Object == nil {
 		return fmt.Sprintf("%s %v from %v: %v added, %v modified, %v deleted", r.Event, r.Stream["k8s.gap.reason"],

@@ -15,12 +15,13 @@ import (
 
 const (
 	measuredPods = 20000
-	// memoryBound is generous: this is a measurement. A receiver that held the list would take ten times as much.
+	// memoryBound is generous, because this is a measurement. A receiver that held the list would need ten times as
+	// much.
 	memoryBound = 300 << 20
 )
 
-// TestMeasureMemory measures what the real collector takes to read 20,000 pods of 8 KB from its start until the
-// snapshot is complete, and throw them away.
+// TestMeasureMemory measures the memory of the real Collector while it reads 20,000 pods of 8 KB, from its start until
+// the snapshot is complete, and discards them.
 func TestMeasureMemory(t *testing.T) {
 	if os.Getenv("MEASURE_MEMORY") == "" {
 		t.Skip("a measurement of some minutes: set MEASURE_MEMORY=1")
@@ -57,13 +58,13 @@ func measureMemory(t *testing.T, config, metrics string) {
 	collector := harness.StartCollector(t, config)
 	var inventory, sent float64
 	harness.Poll(t, 5*time.Minute, "the collector to read all pods", func() string {
-		told, err := otelcol.ReadMetrics(t.Context(), metrics)
+		scraped, err := otelcol.ReadMetrics(t.Context(), metrics)
 		if err != nil {
 			return err.Error() // not started yet
 		}
-		inventory = told.Sum("otelcol_k8s_watchlist_inventory_objects")
-		sent = told.Sum("otelcol_receiver_accepted_log_records")
-		if inventory < measuredPods || sent < measuredPods+2 { // and the begin and end of the snapshot
+		inventory = scraped.Sum("otelcol_k8s_watchlist_inventory_objects")
+		sent = scraped.Sum("otelcol_receiver_accepted_log_records")
+		if inventory < measuredPods || sent < measuredPods+2 { // plus the begin and end of the snapshot
 			return fmt.Sprintf("it knows %.0f pods and has delivered %.0f records", inventory, sent)
 		}
 		return ""
@@ -77,7 +78,7 @@ func measureMemory(t *testing.T, config, metrics string) {
 	}
 }
 
-// servedBytes is the size of a pod as a watch sends it.
+// servedBytes returns the size of a pod as a watch sends it.
 func servedBytes(t *testing.T, c *harness.Cluster, name string) int {
 	t.Helper()
 	raw, err := c.Client.CoreV1().RESTClient().Get().AbsPath("/api/v1/namespaces/default/pods", name).
@@ -88,7 +89,7 @@ func servedBytes(t *testing.T, c *harness.Cluster, name string) int {
 	return len(raw)
 }
 
-// processor is the model's name.
+// processor returns the name of the CPU model.
 func processor() string {
 	info, err := os.ReadFile("/proc/cpuinfo")
 	if err != nil {

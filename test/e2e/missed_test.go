@@ -11,9 +11,9 @@ import (
 	"github.com/k8swatchlist/k8swatchlistreceiver/test/harness"
 )
 
-// TestRelistFindsWhatTheWatchMissed: a deletion is found by the metadata alone, an object that was never told of by the
-// objects that are asked for then. The API server sends the metadata as protobuf, of built-in resources, of custom ones
-// and of Events, which it serves without its cache.
+// A missed deletion is found from the metadata alone; a missed object is then fetched by a second relist. The API
+// server sends the metadata as protobuf, for built-in resources, custom ones and Events, which it serves without its
+// cache.
 func TestRelistFindsWhatTheWatchMissed(t *testing.T) {
 	t.Parallel()
 	s := concealing.start(t)
@@ -27,7 +27,7 @@ func TestRelistFindsWhatTheWatchMissed(t *testing.T) {
 		{harness.Pods, "/api/v1/pods", map[string]any{
 			"apiVersion": "v1", "kind": "Pod",
 			"spec": map[string]any{
-				"terminationGracePeriodSeconds": int64(0), // nobody would end it
+				"terminationGracePeriodSeconds": int64(0), // there is no kubelet to end it
 				"containers":                    []any{map[string]any{"name": "c", "image": "registry.example.com/web:1"}},
 			},
 		}},
@@ -56,8 +56,8 @@ relist: {interval: 1s}
 		r.Records.AwaitSnapshot(t, harness.Name(kind.resource), catchUp)
 	}
 	seen := 0
-	// awaitRecovered waits until each resource has a record of the object. What is seen meanwhile brings the watches past
-	// the snapshots that are compared.
+	// awaitRecovered waits until each resource has a record of the object. Other changes in the meantime move the
+	// watches past the compared snapshots.
 	awaitRecovered := func(name, changeType string) {
 		t.Helper()
 		harness.Poll(t, 2*catchUp, fmt.Sprintf("%s to be found %s", name, changeType), func() string {
@@ -92,7 +92,7 @@ relist: {interval: 1s}
 		answers := s.middleman.MetadataAnswers(kind.path)
 		t.Logf("%s: %d answers with metadata", name, len(answers))
 		if len(answers) == 0 {
-			t.Errorf("nobody asked for the metadata of %s", name)
+			t.Errorf("the metadata of %s was never requested", name)
 		}
 		for _, contentType := range answers {
 			if contentType != "application/vnd.kubernetes.protobuf;stream=watch" {

@@ -15,8 +15,8 @@ import (
 	"github.com/k8swatchlist/k8swatchlistreceiver/test/harness"
 )
 
-// TestAPIVersionMoves: a CRD moves from v1alpha1 over both versions to v1 while its objects change. The receiver follows,
-// emits nothing twice, and loses nothing without a word.
+// A CRD moves from v1alpha1 to v1, serving both in between, while its objects change. The receiver follows, emits
+// nothing twice, and loses nothing silently.
 func TestAPIVersionMoves(t *testing.T) {
 	t.Parallel()
 	const objects = 10
@@ -58,7 +58,7 @@ func TestAPIVersionMoves(t *testing.T) {
 		patch := fmt.Appendf(nil, `{"spec":{"note":%q}}`, note)
 		harness.EachOf(t, "mover", objects, func(ctx context.Context, name string) error {
 			var err error
-			for range 50 { // while the API server sets up their storage anew
+			for range 50 { // while the API server recreates their storage
 				if _, err = c.Dynamic.Resource(served).Namespace("default").Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{}); err == nil {
 					break
 				}
@@ -89,7 +89,7 @@ func TestAPIVersionMoves(t *testing.T) {
 	r.Records.AwaitFold(t, resource, listed.State, discovery)
 	records := r.Records.All()
 	requireOnceAndInOrder(t, harness.Objects(records, resource))
-	report(t, "events of etcd were lost without a word", harness.NotAccountedFor(t, truth.Between(t, from, listed.ResourceVersion), records, resource))
+	report(t, "events of etcd were lost silently", harness.NotAccountedFor(t, truth.Between(t, from, listed.ResourceVersion), records, resource))
 	if warnings := r.Log.Lines(zapcore.ErrorLevel, ""); len(warnings) > 0 {
 		t.Errorf("%d errors are logged, among them %s", len(warnings), warnings[0])
 	}

@@ -17,8 +17,8 @@ var (
 	namespaces = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
 )
 
-// TestNamespaceDeletedWith1000Objects: every one of them is told of as deleted, once, and so is the namespace. There is
-// no namespace controller here, so the test does what it does: it deletes the collections and then finalizes.
+// Every object of a deleted namespace is emitted as deleted, once, and so is the namespace. There is no namespace
+// controller here, so the test does its work: it deletes the collections and then finalizes.
 func TestNamespaceDeletedWith1000Objects(t *testing.T) {
 	t.Parallel()
 	const doomed = "doomed"
@@ -60,7 +60,7 @@ func TestNamespaceDeletedWith1000Objects(t *testing.T) {
 	}
 	requireNothingRecovered(t, r.Records.All())
 	if want := 600 + 400 + 1; deleted != want {
-		t.Errorf("%d objects were told of as deleted, want %d", deleted, want)
+		t.Errorf("%d objects were emitted as deleted, want %d", deleted, want)
 	}
 }
 

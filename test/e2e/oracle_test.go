@@ -8,17 +8,18 @@ import (
 	"github.com/k8swatchlist/k8swatchlistreceiver/test/harness"
 )
 
-// catchUp is how long the receiver may take to tell what has happened, on a busy machine.
+// catchUp is how long the receiver may take to emit all changes, on a busy machine.
 const catchUp = 60 * time.Second
 
-// requireOnceAndInOrder: no record came twice, and those of an object came in the order of its versions.
+// requireOnceAndInOrder requires that no record is repeated, and that those of an object are in the order of its
+// versions.
 func requireOnceAndInOrder(t *testing.T, records []fold.Record) {
 	t.Helper()
-	report(t, "records came more than once", fold.Duplicates(records))
-	report(t, "records came out of order", fold.Disorder(records))
+	report(t, "records were repeated", fold.Duplicates(records))
+	report(t, "records are out of order", fold.Disorder(records))
 }
 
-// requireNothingRecovered: every change was seen live, and nothing was missed.
+// requireNothingRecovered requires that every change was live and none was missed.
 func requireNothingRecovered(t *testing.T, records []harness.Record) {
 	t.Helper()
 	var found []string
@@ -28,7 +29,7 @@ func requireNothingRecovered(t *testing.T, records []harness.Record) {
 			found = append(found, record.String())
 		}
 	}
-	report(t, "records tell of something that was missed", found)
+	report(t, "records report missed changes", found)
 }
 
 // report fails the test with the first few findings, if there are any.
@@ -39,13 +40,13 @@ func report(t *testing.T, what string, found []string) {
 	}
 }
 
-// requireEveryEvent waits until the pods are as the API server lists them, and requires that every change since a
-// version was told of live, once and in order, for the server still had the history.
-func requireEveryEvent(t *testing.T, c *harness.Cluster, told *harness.Records, truth *harness.Truth, from string) {
+// requireEveryEvent waits until the pods are as the API server lists them, and requires every change since a version
+// live, once and in order, since the server still had the history.
+func requireEveryEvent(t *testing.T, c *harness.Cluster, emitted *harness.Records, truth *harness.Truth, from string) {
 	t.Helper()
 	listed := c.List(t, harness.Pods)
-	told.AwaitFold(t, "pods", listed.State, catchUp)
-	records := told.All()
+	emitted.AwaitFold(t, "pods", listed.State, catchUp)
+	records := emitted.All()
 	objects := harness.Objects(records, "pods")
 	requireOnceAndInOrder(t, objects)
 	requireNothingRecovered(t, records)

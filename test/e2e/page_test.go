@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestFaultsPageNamesWhatExists: every test and scenario that docs/faults.md names is there.
+// Every test and scenario that docs/faults.md names exists.
 func TestFaultsPageNamesWhatExists(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../../docs/faults.md")

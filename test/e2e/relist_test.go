@@ -23,15 +23,15 @@ func TestInitialStateLiveChangesAndRelistWithoutEndMarker(t *testing.T) {
 	initialStateLiveChangesAndRelist(t, withoutMarker, 300, 200)
 }
 
-// A live stream that is behind the fresh one all the time: what it has yet to deliver must not be lost, nor mistaken for
-// missed, when the fresh one takes its place.
+// A live stream that is always behind the fresh one: the events that it has yet to deliver must neither be lost nor
+// count as missed when the fresh one replaces it.
 func TestInitialStateLiveChangesAndRelistBesideALaggingStream(t *testing.T) {
 	t.Parallel()
 	initialStateLiveChangesAndRelist(t, lagging, 300, 1000)
 }
 
-// initialStateLiveChangesAndRelist: while the pods change at random and streams are swapped, every single change
-// arrives, once and in order. etcd says which changes there were.
+// initialStateLiveChangesAndRelist checks that while pods change at random and streams are replaced, every single
+// change arrives, once and in order. etcd provides the list of changes.
 func initialStateLiveChangesAndRelist(t *testing.T, kind server, pods, operations int) {
 	s := kind.start(t)
 	s.CreatePods(t, "first", pods, harness.SmallPod)
@@ -58,7 +58,7 @@ relist: {interval: 1s}
 		return r.CompleteRelists(t) >= relistsBefore+2 || time.Now().After(deadline)
 	})
 	relists := r.CompleteRelists(t) - relistsBefore
-	t.Logf("%+v while %d streams were swapped", done, relists)
+	t.Logf("%+v while %d streams were replaced", done, relists)
 	if relists < 2 {
 		t.Errorf("%d relists were completed while the pods changed", relists)
 	}
@@ -71,15 +71,15 @@ relist: {interval: 1s}
 	requireNothingRecovered(t, records)
 	events := truth.Between(t, from, listed.ResourceVersion)
 	if len(events) < done.Total() {
-		t.Errorf("etcd tells of %d events after %d changes", len(events), done.Total())
+		t.Errorf("etcd reports %d events after %d changes", len(events), done.Total())
 	}
 	report(t, "events of etcd were not emitted", harness.NotEmitted(events, objects))
-	report(t, "records tell of what never happened", harness.NotHappened(t, events, objects, listed.ResourceVersion))
+	report(t, "records report changes that never happened", harness.NotHappened(t, events, objects, listed.ResourceVersion))
 	requireWayOf(t, kind, s, r)
 }
 
-// TestRelistSnapshotIsComplete: with emit: snapshot, a consumer that forgets at the end of each set what neither stands
-// in it nor was told of since its begin holds what the server holds, and each set has as many records as its end says.
+// With emit: snapshot, a consumer that drops at the end of each set all objects without a record since its begin has
+// what the server holds, and each set has as many records as its end states.
 func TestRelistSnapshotIsComplete(t *testing.T) {
 	t.Parallel()
 	s := modern.start(t)
@@ -106,23 +106,23 @@ relist: {interval: 1s, emit: snapshot}
 	}
 }
 
-// foldSets applies records as a consumer does that trusts complete sets of snapshots, and returns what it believes and
-// how many sets there were.
+// foldSets applies records like a consumer that trusts complete sets of snapshots, and returns its state and the number
+// of sets.
 func foldSets(t *testing.T, records []harness.Record) (fold.State, int) {
 	t.Helper()
-	state, told, sets := fold.State{}, map[string]bool{}, 0
+	state, covered, sets := fold.State{}, map[string]bool{}, 0
 	var inSet int64
 	for _, record := range records {
 		switch {
 		case record.Event == "k8s.snapshot.begin":
-			told, inSet = map[string]bool{}, 0
+			covered, inSet = map[string]bool{}, 0
 		case record.Event == "k8s.snapshot.end":
 			sets++
 			if want := record.Stream["k8s.snapshot.objects"]; want != inSet {
-				t.Errorf("a set has %d records and its end says %v", inSet, want)
+				t.Errorf("a set has %d records, but its end states %v", inSet, want)
 			}
 			for uid := range state {
-				if !told[uid] {
+				if !covered[uid] {
 					delete(state, uid)
 				}
 			}
@@ -131,7 +131,7 @@ func foldSets(t *testing.T, records []harness.Record) (fold.State, int) {
 			delete(state, record.Object.UID)
 		default:
 			state[record.Object.UID] = record.Object.ResourceVersion
-			told[record.Object.UID] = true
+			covered[record.Object.UID] = true
 			if record.Object.Type == "SNAPSHOT" {
 				inSet++
 			}

@@ -13,7 +13,7 @@ import (
 	"github.com/k8swatchlist/k8swatchlistreceiver/tools/controlplane"
 )
 
-// withStorage is the configuration of a collector that writes records to a file and keeps checkpoints in a folder.
+// withStorage returns the configuration of a Collector that writes records to a file and checkpoints to a folder.
 func withStorage(receiver, folder string) string {
 	return strings.Replace(toFile(receiver+"\nstorage: file_storage\n"), "\nservice:\n", `
 extensions:
@@ -24,7 +24,7 @@ service:
 `, 1)
 }
 
-// requireInventory: what the reader of pods has left in the storage is what the API server holds.
+// requireInventory requires that the stored inventory of pods equals what the API server holds.
 func requireInventory(t *testing.T, c *harness.Cluster, folder string) {
 	t.Helper()
 	report(t, "differences between the inventory and the LIST", c.InventoryDifferences(t, folder, nil, harness.Pods))
@@ -38,8 +38,7 @@ func objectsOf(collectors ...*harness.Collector) []fold.Record {
 	return all
 }
 
-// TestRestartWithCheckpoint: a collector that is started again goes on where it was. What happened while it was down
-// comes, and nothing that came before comes again.
+// A restarted Collector continues where it stopped. It emits the changes of the downtime, and repeats nothing.
 func TestRestartWithCheckpoint(t *testing.T) {
 	t.Parallel()
 	const pods = 1000
@@ -60,7 +59,7 @@ func TestRestartWithCheckpoint(t *testing.T) {
 	began := time.Now()
 	second := harness.StartCollector(t, config)
 	second.Records.AwaitObject(t, "pods", "live-00000", "DELETED", catchUp)
-	t.Logf("what happened while it was down came %s after the start", time.Since(began).Round(time.Millisecond))
+	t.Logf("the changes of the downtime arrived %s after the start", time.Since(began).Round(time.Millisecond))
 	c.CreatePods(t, "after", 1, harness.SmallPod)
 	second.Records.AwaitObject(t, "pods", "after-00000", "ADDED", catchUp)
 	second.Interrupt(t)
@@ -70,14 +69,14 @@ func TestRestartWithCheckpoint(t *testing.T) {
 	objects := objectsOf(first, second)
 	report(t, "differences between the fold and the LIST", fold.Fold(objects).Differences(listed.State))
 	requireOnceAndInOrder(t, objects)
-	// Five pods, one that is marked and then deleted, and the one at last.
+	// Five pods, one that is marked and then deleted, and the last one.
 	if n := len(objectsOf(second)); n != 5+2+1 {
-		t.Errorf("%d records of pods came after the restart, want 8: %v", n, objectsOf(second))
+		t.Errorf("%d records of pods arrived after the restart, want 8: %v", n, objectsOf(second))
 	}
 	requireNothingRecovered(t, second.Records.All())
 }
 
-// TestRestartAfterCompaction: the history of the downtime is gone. Exactly its differences come out, deletions too.
+// The history of the downtime is gone. Exactly its net differences are emitted, including deletions.
 func TestRestartAfterCompaction(t *testing.T) {
 	t.Parallel()
 	const each = 20
@@ -107,7 +106,7 @@ func TestRestartAfterCompaction(t *testing.T) {
 	second := harness.StartCollector(t, config)
 	second.Records.Await(t, catchUp, "the record of the gap", func(records []harness.Record) string {
 		if len(harness.OfStream(records, "pods", "k8s.watch.gap")) == 0 {
-			return fmt.Sprintf("%d records have come", len(records))
+			return fmt.Sprintf("%d records have arrived", len(records))
 		}
 		return ""
 	})
@@ -132,7 +131,7 @@ func TestRestartAfterCompaction(t *testing.T) {
 	}
 }
 
-// TestCheckpointHoldsNoObject: what is kept on disk is what an object is called and its version, and nothing of it.
+// The checkpoint on disk holds only the identity and version of an object, not its content.
 func TestCheckpointHoldsNoObject(t *testing.T) {
 	t.Parallel()
 	c := harness.StartCluster(t, controlplane.Options{})
@@ -154,7 +153,7 @@ func TestCheckpointHoldsNoObject(t *testing.T) {
 	}
 }
 
-// filesIn is the content of all files in a folder.
+// filesIn returns the content of all files in a folder.
 func filesIn(t *testing.T, folder string) string {
 	t.Helper()
 	var all strings.Builder

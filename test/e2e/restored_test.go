@@ -8,9 +8,9 @@ import (
 	"github.com/k8swatchlist/k8swatchlistreceiver/test/harness"
 )
 
-// TestEtcdRestoredWithBumpedRevisions: etcd is set back, with its revisions bumped and marked as compacted, as its
-// documentation recommends for Kubernetes. The versions of the server only grow, and yet everything that happened since
-// the copy was made is undone. What the objects are again comes out as differences, and a gap gives the reason.
+// etcd is set back, with its revisions bumped and marked as compacted, as its documentation recommends for Kubernetes.
+// The server's versions only grow, but every change since the copy is undone. The restored states are emitted as
+// differences, with a gap that gives the reason.
 func TestEtcdRestoredWithBumpedRevisions(t *testing.T) {
 	t.Parallel()
 	const each = 10

@@ -16,7 +16,7 @@ import (
 	"github.com/k8swatchlist/k8swatchlistreceiver/tools/controlplane"
 )
 
-// watcher is who the receiver is in TestWatchOnlyServiceAccount.
+// watcher is the receiver's service account in TestWatchOnlyServiceAccount.
 const (
 	watcherName = "collector"
 	watcherUser = "system:serviceaccount:default:" + watcherName
@@ -41,7 +41,7 @@ func TestWatchOnlyServiceAccount(t *testing.T) {
 	c.CreatePods(t, "live", 1, harness.SmallPod)
 	r.Records.AwaitObject(t, "pods", "live-00000", "ADDED", catchUp)
 
-	// The API server asks for rights only when a stream is opened.
+	// The API server checks rights only when a stream is opened.
 	revokeWatch(t, c)
 	proxy.Cut()
 	proxy.Restore(t)
@@ -69,7 +69,7 @@ func TestWatchOnlyServiceAccount(t *testing.T) {
 		}
 	}
 	if again := r.Log.Lines(zapcore.InfoLevel, "reading resource again"); len(again) != 1 {
-		t.Errorf("%d lines say that the rights are back, want one: %q", len(again), again)
+		t.Errorf("%d lines report that the rights are back, want one: %q", len(again), again)
 	}
 	for _, request := range c.RequestsOf(t, watcherUser) {
 		if request.Verb == "list" || request.ObjectRef.Resource == "pods" && request.Verb != "watch" {
@@ -78,7 +78,7 @@ func TestWatchOnlyServiceAccount(t *testing.T) {
 	}
 }
 
-// answers is how often a user's watch of pods was answered with a status.
+// answers returns how often a user's watch of pods was answered with a status.
 func answers(t *testing.T, c *harness.Cluster, user string, code int) int {
 	t.Helper()
 	n := 0
@@ -90,7 +90,8 @@ func answers(t *testing.T, c *harness.Cluster, user string, code int) int {
 	return n
 }
 
-// answered: a watch that goes on is not complete, but its answer has begun.
+// answered reports whether a request was answered with a status. An open watch is not complete, but its answer has
+// begun.
 func answered(request harness.Request, code int) bool {
 	stage := "ResponseComplete"
 	if code == http.StatusOK {

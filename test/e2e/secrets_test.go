@@ -14,8 +14,8 @@ import (
 	"github.com/k8swatchlist/k8swatchlistreceiver/tools/controlplane"
 )
 
-// TestSecretsNeverLeave: no secret value of any object comes out of the real collector, neither in its file nor in
-// its log at debug level, whether the object is there at the start, created, changed or deleted.
+// No secret value of any object is in the output of the real Collector, neither in its file nor in its log at debug
+// level, whether the object exists at the start, is created, changed or deleted.
 func TestSecretsNeverLeave(t *testing.T) {
 	t.Parallel()
 	c := harness.StartCluster(t, controlplane.Options{})
@@ -55,7 +55,7 @@ body: `+body), "--feature-gates="+harness.ShortRelistGate)
 				report(t, fmt.Sprintf("traces of a secret value are in the collector's %s with body %s", where, body), sentinel.Traces(text))
 			}
 		}
-		// That it was redacted, and not merely left out with all else.
+		// It was redacted, not merely left out with everything else.
 		for _, want := range []string{"[REDACTED]", "password", "TOKEN", "plain-value"} {
 			if !strings.Contains(output, want) {
 				t.Errorf("%s is nowhere in the collector's file with body %s", want, body)
@@ -64,12 +64,12 @@ body: `+body), "--feature-gates="+harness.ShortRelistGate)
 	}
 }
 
-// sentinels are the secret values that were planted.
+// sentinels are the planted secret values.
 type sentinels struct {
 	all []harness.Sentinel
 }
 
-// next makes a value that has never been used. Its quoting differs from form to form, but for its core.
+// next returns a value that was never used before. Its quoting differs from form to form, except for its core.
 func (s *sentinels) next(where string) string {
 	value := harness.Sentinel(fmt.Sprintf(`<"%s%02dNeverToBeSeen4711'\é&>`, where, len(s.all)))
 	s.all = append(s.all, value)
@@ -84,13 +84,13 @@ var (
 	sentinelResources = []schema.GroupVersionResource{secrets, configMaps, harness.Pods, deployments, cronJobs}
 )
 
-// object is what holds secret values.
+// object is an object with secret values.
 type object struct {
 	resource schema.GroupVersionResource
 	name     string
 }
 
-// plant creates objects of all kinds that hold secret values, as a program does and as `kubectl apply` does.
+// plant creates objects of all kinds with secret values, both directly and in the manner of `kubectl apply`.
 func (s *sentinels) plant(t *testing.T, c *harness.Cluster, name string) []object {
 	t.Helper()
 	secret := &corev1.Secret{
@@ -140,7 +140,7 @@ func (s *sentinels) plant(t *testing.T, c *harness.Cluster, name string) []objec
 	}
 }
 
-// requireFindable: what looks for traces finds every value in what the API server serves.
+// requireFindable requires that the search for traces finds every value in the API server's answers.
 func (s *sentinels) requireFindable(t *testing.T, c *harness.Cluster) {
 	t.Helper()
 	served := ""

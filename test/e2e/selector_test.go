@@ -15,8 +15,8 @@ import (
 
 const ourTeam = "team=web"
 
-// TestObjectsThatLeaveALabelSelector: an object that stops matching is told of as deleted, one that begins to as added,
-// and what happens to it outside not at all: live, across relists, and where the history is gone.
+// An object that stops matching is emitted as deleted, one that begins to match as added, and changes outside the
+// selection not at all: live, across relists, and if the history is gone.
 func TestObjectsThatLeaveALabelSelector(t *testing.T) {
 	t.Parallel()
 	const each = 10
@@ -38,15 +38,15 @@ relist: {interval: 1s}
 	relabel(t, s, "return", each, "db")
 	relabel(t, s, "enter", each, "web")
 	s.ChangePods(t, "outside", each)
-	s.ChangePods(t, "leave", each) // outside by now
+	s.ChangePods(t, "leave", each) // no longer selected
 	s.ChangePods(t, "stay", each)
 	relabel(t, s, "return", each, "web")
 	s.DeletePods(t, "leave", each)
 	r.Records.AwaitFold(t, "pods", s.ListSelected(t, harness.Pods, ourTeam).State, catchUp)
-	// A relist sees nothing that the stream has not told.
+	// A relist finds nothing that the stream has not delivered.
 	seen := r.CompleteRelists(t)
 	harness.Poll(t, 2*catchUp, "two relists", func() string {
-		s.ChangePods(t, "stay", 1) // so that the stream comes past each snapshot soon
+		s.ChangePods(t, "stay", 1) // so that the stream soon passes each snapshot
 		s.DeletePods(t, "stay", 1)
 		s.CreatePods(t, "stay", 1, podOf("web"))
 		if n := r.CompleteRelists(t); n < seen+2 {

@@ -9,10 +9,10 @@ import (
 	"github.com/k8swatchlist/k8swatchlistreceiver/tools/controlplane"
 )
 
-// server is one kind of server that a receiver has to get on with.
+// server is one kind of server that a receiver has to support.
 type server struct {
 	options controlplane.Options
-	// fault is what a server in front does; the zero value: there is none.
+	// fault is the fault of a server in front; the zero value means none.
 	fault harness.Fault
 }
 
@@ -24,11 +24,11 @@ var (
 	concealing       = server{fault: harness.Fault{Unseen: "unseen"}}
 )
 
-// site is a cluster, and a way to it that can be cut.
+// site is a cluster with a connection that can be cut.
 type site struct {
 	*harness.Cluster
 	proxy *harness.Proxy
-	// access is the configuration that leads there, as it stands under receivers.k8s_watchlist.
+	// access is the configuration for access, in the form below receivers.k8s_watchlist.
 	access string
 	// middleman is the server in front; nil: there is none.
 	middleman *harness.Middleman
@@ -55,13 +55,13 @@ func (s server) start(t *testing.T) *site {
 	}
 }
 
-// kubeconfig is the configuration that uses a kubeconfig file.
+// kubeconfig returns the configuration for a kubeconfig file.
 func kubeconfig(path string) string {
 	return fmt.Sprintf("auth_type: kubeConfig\nkubeconfig: %q\n", path)
 }
 
-// requireWayOf: the receiver read the initial state in the way that the kind of server understands, so that the test
-// is of what its name says.
+// requireWayOf requires that the receiver read the initial state in the way that this kind of server supports, so that
+// the test matches its name.
 func requireWayOf(t *testing.T, kind server, s *site, r *harness.Receiver) {
 	t.Helper()
 	if kind.fault.WithholdMarker && s.middleman.Withheld() == 0 {

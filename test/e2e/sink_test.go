@@ -14,8 +14,8 @@ import (
 	"github.com/k8swatchlist/k8swatchlistreceiver/tools/controlplane"
 )
 
-// toSink is the configuration of a collector that sends records to an OTLP server. Where nothing else stands between
-// them the receiver is told what the server accepts.
+// toSink returns the configuration of a Collector that sends records to an OTLP server. Without other components in
+// between, the receiver gets the server's verdicts.
 func toSink(receiver string, sink *harness.Sink, exporter, rest string) string {
 	return `
 receivers:
@@ -30,7 +30,7 @@ exporters:
 ` + indent(exporter) + rest
 }
 
-// stored keeps checkpoints in a folder and lets no exporter's queue stand between receiver and sink.
+// stored keeps checkpoints in a folder, without an exporter's queue between receiver and sink.
 func stored(receiver string, sink *harness.Sink, folder string) string {
 	return toSink(receiver+"\nstorage: file_storage", sink, "sending_queue: {enabled: false}\nretry_on_failure: {enabled: false}", `
 extensions:
@@ -45,8 +45,8 @@ service:
 `)
 }
 
-// TestMemoryLimiterRefusesInFrontOfASlowOTLPSink: the exporter's queue takes more than the limit allows, so that
-// memory_limiter refuses what the receiver offers. The receiver waits, and nothing is lost.
+// The exporter's queue holds more than the limit allows, so that memory_limiter refuses the receiver's records. The
+// receiver waits, and nothing is lost.
 func TestMemoryLimiterRefusesInFrontOfASlowOTLPSink(t *testing.T) {
 	t.Parallel()
 	const pods, refusals, bound = 8000, 5, 400 << 20
@@ -69,12 +69,12 @@ service:
 `))
 	var refused, retried float64
 	harness.Poll(t, 2*catchUp, "memory_limiter to refuse", func() string {
-		told, err := otelcol.ReadMetrics(t.Context(), metrics)
+		scraped, err := otelcol.ReadMetrics(t.Context(), metrics)
 		if err != nil {
 			return err.Error() // not started yet
 		}
-		refused = told.Sum("otelcol_processor_memory_limiter_refused_log_records")
-		retried = told.Sum("otelcol_k8s_watchlist_consumer_retries")
+		refused = scraped.Sum("otelcol_processor_memory_limiter_refused_log_records")
+		retried = scraped.Sum("otelcol_k8s_watchlist_consumer_retries")
 		if retried < refusals {
 			return fmt.Sprintf("it refused %.0f records in %.0f tries", refused, retried)
 		}
@@ -89,7 +89,7 @@ service:
 	records := sink.Records.All()
 	from := sink.Records.AwaitSnapshot(t, "pods", 0)
 	requireOnceAndInOrder(t, harness.Objects(records, "pods"))
-	report(t, "events of etcd were lost without a word", harness.NotAccountedFor(t, truth.Between(t, from, listed.ResourceVersion), records, "pods"))
+	report(t, "events of etcd were lost silently", harness.NotAccountedFor(t, truth.Between(t, from, listed.ResourceVersion), records, "pods"))
 	t.Logf("%d pods of %d bytes, %.0f records refused in %.0f tries while a request took the sink two seconds, peak RSS %.1f MB",
 		len(listed.State), servedBytes(t, c, "large-template"), refused, retried, float64(usage.PeakResident)/1e6)
 	if usage.PeakResident > bound {
@@ -97,11 +97,11 @@ service:
 	}
 }
 
-// TestRestartWithCheckpointOn20000Pods: nothing is told again, and what happened meanwhile is told at once. The time is
-// printed; it is a second on a machine that does nothing else, and what is required leaves room.
+// Nothing is repeated, and the changes of the downtime are emitted at once. The time is printed; it is a second on an
+// idle machine, and the required limit is generous.
 func TestRestartWithCheckpointOn20000Pods(t *testing.T) {
 	t.Parallel()
-	const pods, patience = 20000, 10 * time.Second
+	const pods, limit = 20000, 10 * time.Second
 	c := harness.StartCluster(t, controlplane.Options{})
 	harness.ConnectEtcd(t, c).PlantPods(t, c, "kept", pods, harness.SmallPod)
 	sink := harness.StartSink(t)
@@ -122,21 +122,20 @@ func TestRestartWithCheckpointOn20000Pods(t *testing.T) {
 	sink.Records.AwaitObject(t, "pods", "after-00000", "ADDED", catchUp)
 	second.Interrupt(t)
 
-	t.Logf("%d objects: what happened meanwhile was at the sink %s after the start of the process", len(listed), took.Round(time.Millisecond))
-	if took > patience {
+	t.Logf("%d objects: the changes of the downtime reached the sink %s after the start of the process", len(listed), took.Round(time.Millisecond))
+	if took > limit {
 		t.Errorf("it took %s", took)
 	}
 	if came := sink.Records.After(mark); len(came) != 2 {
-		t.Errorf("%d records came after the restart, want the two of new pods, and no repetition", len(came))
+		t.Errorf("%d records arrived after the restart, want the two of new pods, and no repetition", len(came))
 	}
 }
 
-// TestKillDuringHeavyChange: nothing is lost, and what comes again is what the sink got last: what no checkpoint could
-// tell of yet.
+// Nothing is lost, and only the last records before the kill, which no checkpoint covers yet, are repeated.
 func TestKillDuringHeavyChange(t *testing.T) {
 	t.Parallel()
 	const kills, between = 4, 800
-	// A checkpoint waits for a second or for 1000 changes, and a batch is under way meanwhile.
+	// A checkpoint waits for a second or for 1000 changes, with a batch in flight in the meantime.
 	const mostRepeated = 1000 + 2*500
 	c := harness.StartCluster(t, controlplane.Options{})
 	c.CreatePods(t, "first", 200, harness.SmallPod)
@@ -156,7 +155,7 @@ func TestKillDuringHeavyChange(t *testing.T) {
 			return o.Total() >= between*(kills+1)
 		})
 	})
-	var ends []int // of the records of each life
+	var ends []int // of the records of each process
 	for kill := range kills {
 		mark := sink.Records.Len()
 		harness.Poll(t, 2*catchUp, "changes to be made and delivered", func() string {
@@ -183,14 +182,14 @@ func TestKillDuringHeavyChange(t *testing.T) {
 	t.Logf("%d kills during %d changes: %d records, repeated after each kill: %v", kills, changes.Load(), len(objects), again)
 }
 
-// requireRepeatedSuffixes: what came again after each end of a life is what came last before it, and not more than is
-// allowed; and what came for the first time came in order. It returns how many records came again after each end.
+// requireRepeatedSuffixes requires that the records repeated after each end of a process are the last ones before it,
+// and no more than allowed, and that all others are in order. It returns how many records were repeated after each end.
 func requireRepeatedSuffixes(t *testing.T, records []harness.Record, ends []int, most int) []int {
 	t.Helper()
 	first := map[string]int{} // place by identity
 	var inOrder []fold.Record
 	repeated := make([]int, len(ends))
-	oldest := make([]int, len(ends)) // first place of the oldest that came again
+	oldest := make([]int, len(ends)) // first place of the oldest repeated record
 	life := 0
 	for i, record := range records {
 		for life < len(ends) && i >= ends[life] {
@@ -207,7 +206,7 @@ func requireRepeatedSuffixes(t *testing.T, records []harness.Record, ends []int,
 			continue
 		}
 		if life == 0 || place >= ends[life-1] {
-			t.Errorf("came twice in one life: %s", record)
+			t.Errorf("repeated within one process: %s", record)
 			continue
 		}
 		if repeated[life-1] == 0 {
@@ -216,13 +215,13 @@ func requireRepeatedSuffixes(t *testing.T, records []harness.Record, ends []int,
 		oldest[life-1] = min(oldest[life-1], place)
 		repeated[life-1]++
 	}
-	report(t, "records came out of order", fold.Disorder(inOrder))
+	report(t, "records are out of order", fold.Disorder(inOrder))
 	for i, n := range repeated {
 		if n == 0 {
 			continue
 		}
 		if last := ends[i] - oldest[i]; n != last || n > most {
-			t.Errorf("after kill %d there were %d records again, of the last %d before it; at most %d are allowed", i+1, n, last, most)
+			t.Errorf("after kill %d there were %d repeated records, of the last %d before it; at most %d are allowed", i+1, n, last, most)
 		}
 	}
 	return repeated

@@ -24,19 +24,19 @@ import (
 	"github.com/k8swatchlist/k8swatchlistreceiver/test/harness"
 )
 
-// What becomes of a collector whose file of file_storage was damaged while it was away.
+// The possible outcomes for a Collector whose file of file_storage was damaged while it was down.
 const (
-	goesOn  = "goes on where it was"
+	goesOn  = "continues where it stopped"
 	afresh  = "starts afresh and keeps checkpoints"
 	without = "starts afresh and keeps no checkpoints"
 	crashes = "crashes"
 )
 
-// damagedFolder names the folder to the process that opens it, and damagedRecreate whether recreate is set.
+// damagedFolder and damagedRecreate pass the folder, and whether recreate is set, to the process that opens it.
 const damagedFolder, damagedRecreate = "K8S_WATCHLIST_TEST_FOLDER", "K8S_WATCHLIST_TEST_RECREATE"
 
-// TestDamagedFileOfFileStorage: which damage of a file is survived, and what the option recreate of file_storage helps.
-// Each is played in a process of its own, for bbolt panics in goroutines of its own.
+// Which damage to a file is survived, and what the option recreate of file_storage changes. Each case runs in a process
+// of its own, because bbolt panics in its own goroutines.
 func TestDamagedFileOfFileStorage(t *testing.T) {
 	t.Parallel()
 	if folder := os.Getenv(damagedFolder); folder != "" {
@@ -66,7 +66,7 @@ func TestDamagedFileOfFileStorage(t *testing.T) {
 		"one of the two first pages": {overwrite(0, page), goesOn, goesOn},
 		"inside of a value": {func(b []byte) []byte {
 			return bytes.Replace(b, []byte("checkout-"), []byte("checkXXX-"), 1)
-		}, goesOn, goesOn}, // nothing shows it
+		}, goesOn, goesOn}, // it is not detectable
 		"everything is cut off":        {cut(func(int) int { return 0 }), afresh, afresh},
 		"inside of a page":             {overwrite(21*page+100, 21*page+2000), without, afresh},
 		"both of the first pages":      {overwrite(0, 2*page), without, without},
@@ -83,7 +83,7 @@ func TestDamagedFileOfFileStorage(t *testing.T) {
 				t.Run(fmt.Sprint("recreate ", recreate), func(t *testing.T) {
 					t.Parallel()
 					if got := outcomeOfDamage(t, test.damage, recreate); got != want {
-						t.Errorf("it %s, want that it %s", got, want)
+						t.Errorf("it %s, want %s", got, want)
 					}
 				})
 			}
@@ -91,7 +91,7 @@ func TestDamagedFileOfFileStorage(t *testing.T) {
 	}
 }
 
-// outcomeOfDamage lets a keeper write a file, damages it, and opens it again in another process.
+// outcomeOfDamage makes a keeper write a file, damages the file, and opens it again in another process.
 func outcomeOfDamage(t *testing.T, damage func([]byte) []byte, recreate bool) string {
 	t.Helper()
 	folder := t.TempDir()
@@ -165,7 +165,7 @@ func openDamaged(t *testing.T, folder string, recreate bool) string {
 		return goesOn
 	}
 	if progress.Later != nil {
-		return without // it is tried again, and nothing changes
+		return without // retries change nothing
 	}
 	keeper, closeIt = open()
 	progress, err = keeper.Restore(t.Context(), pods, func(redact.Identity) {})

@@ -12,7 +12,7 @@ import (
 	"github.com/k8swatchlist/k8swatchlistreceiver/test/harness"
 )
 
-// TestConnectionCutMidFrame: every connection breaks after some bytes, wherever in a frame that is, over and over.
+// Every connection breaks after some bytes, anywhere in a frame, repeatedly.
 func TestConnectionCutMidFrame(t *testing.T) {
 	t.Parallel()
 	const bytesEach, cuts = 60_000, 4
@@ -35,7 +35,7 @@ func TestConnectionCutMidFrame(t *testing.T) {
 	}
 }
 
-// TestFrameOf5MiB: what etcd stores in less than a megabyte can be many times as large in JSON.
+// An object of less than a megabyte in etcd can be many times larger as JSON.
 func TestFrameOf5MiB(t *testing.T) {
 	t.Parallel()
 	s := modern.start(t)
@@ -56,16 +56,15 @@ func TestFrameOf5MiB(t *testing.T) {
 	if len(raw) < 5<<20 {
 		t.Fatalf("the object has %d bytes as JSON", len(raw))
 	}
-	told := r.Records.AwaitObject(t, "configmaps", "large", "ADDED", catchUp)
-	if told.ResourceVersion != created.ResourceVersion {
-		t.Errorf("it was told at %s, want %s", told.ResourceVersion, created.ResourceVersion)
+	emitted := r.Records.AwaitObject(t, "configmaps", "large", "ADDED", catchUp)
+	if emitted.ResourceVersion != created.ResourceVersion {
+		t.Errorf("it was emitted at %s, want %s", emitted.ResourceVersion, created.ResourceVersion)
 	}
 	r.Records.AwaitFold(t, "configmaps", s.List(t, configMaps).State, catchUp)
 	requireNothingRecovered(t, r.Records.All())
 }
 
-// TestDeletedTogetherAtOneRevision: when a lease ends, etcd deletes all Events that hang on it at one revision. Each of
-// them has to be told of.
+// When a lease ends, etcd deletes all of its Events at one revision. Each deletion has to be emitted.
 func TestDeletedTogetherAtOneRevision(t *testing.T) {
 	t.Parallel()
 	const together = 4
@@ -115,7 +114,7 @@ func TestDeletedTogetherAtOneRevision(t *testing.T) {
 	}
 }
 
-// TestRecreatedUnderTheSameName: an object that is deleted and created anew is another one.
+// An object that is deleted and recreated is another object.
 func TestRecreatedUnderTheSameName(t *testing.T) {
 	t.Parallel()
 	const lives = 30
@@ -134,6 +133,6 @@ func TestRecreatedUnderTheSameName(t *testing.T) {
 		uids[record.UID] = true
 	}
 	if len(uids) != lives+1 {
-		t.Errorf("%d objects were told of, want %d", len(uids), lives+1)
+		t.Errorf("%d objects were emitted, want %d", len(uids), lives+1)
 	}
 }

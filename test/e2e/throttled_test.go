@@ -18,14 +18,14 @@ import (
 	"github.com/k8swatchlist/k8swatchlistreceiver/tools/controlplane"
 )
 
-// TestAPIServerThrottlesForAMinute: for a minute the API server answers the collector's requests with 429 and nothing
-// else. The collector asks seldom, does not grow, and then goes on where it was.
+// For a minute the API server answers the Collector's requests only with 429. The Collector rarely asks, does not grow,
+// and then continues where it stopped.
 func TestAPIServerThrottlesForAMinute(t *testing.T) {
 	t.Parallel()
 	const pods, mostRequests, mostGrowth = 2000, 40, 8 << 20
 	c := harness.StartCluster(t, controlplane.Options{
 		AuditLog:      true,
-		APIServerArgs: []string{"--request-timeout=10m"}, // of the one that holds the seat
+		APIServerArgs: []string{"--request-timeout=10m"}, // for the request that holds the seat
 	})
 	proxy := harness.StartProxy(t, c.Address())
 	account, err := c.ServiceAccountCredentials(t.Context(), "default", watcherName)
@@ -76,7 +76,7 @@ func TestAPIServerThrottlesForAMinute(t *testing.T) {
 		t.Errorf("the collector has grown by %d bytes", grown)
 	}
 	if said := collector.LogLines("\twarn\t"); len(said) != 1 {
-		t.Errorf("%d lines of the log tell of trouble, want one: %q", len(said), said)
+		t.Errorf("%d warnings are logged, want one: %q", len(said), said)
 	}
 }
 
@@ -85,8 +85,8 @@ const (
 	occupant  = "occupant"
 )
 
-// throttle puts the watcher into a priority level that has one seat, the least there is, and lets somebody else take
-// that seat with a request that does not end before the returned function is called.
+// throttle puts the watcher into a priority level with one seat, the minimum, and occupies that seat with a request
+// that does not end before the returned function is called.
 func throttle(t *testing.T, c *harness.Cluster, config *rest.Config) (unthrottle func()) {
 	t.Helper()
 	createPriorityLevel(t, c)
@@ -132,7 +132,7 @@ func createPriorityLevel(t *testing.T, c *harness.Cluster) {
 	}
 }
 
-// occupy begins to create a pod and does not finish, which takes a seat. Where there is none it tries again.
+// occupy begins to create a pod without finishing, which takes a seat. If there is none it tries again.
 func occupy(t *testing.T, c *harness.Cluster) (leave func()) {
 	t.Helper()
 	grantCreatePods(t, c, occupant)
@@ -202,12 +202,12 @@ func awaitThrottled(t *testing.T, c *harness.Cluster, config *rest.Config) {
 		if err != nil {
 			return err.Error()
 		}
-		defer response.Body.Close() //nolint:errcheck // nothing of it is read
+		defer response.Body.Close() //nolint:errcheck // it is not read
 		if response.StatusCode != http.StatusTooManyRequests {
 			refused = 0
 			return fmt.Sprintf("it answers %d", response.StatusCode)
 		}
-		if refused++; refused < 10 { // in a row: the seat is taken for good
+		if refused++; refused < 10 { // in a row: the seat is permanently taken
 			return fmt.Sprintf("it has refused %d times", refused)
 		}
 		return ""

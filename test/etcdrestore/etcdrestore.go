@@ -1,5 +1,5 @@
-// Package etcdrestore replaces the data of a test's etcd by an older copy of them, as an operator does after a
-// disaster. It is a package of its own since it links etcd's server.
+// Package etcdrestore replaces the data of a test's etcd with an older copy, as an operator does after a disaster. It
+// is a separate package because it links etcd's server.
 package etcdrestore
 
 import (
@@ -16,32 +16,32 @@ import (
 )
 
 const (
-	// Bump is by how much the revisions grow with a restore, as etcd's documentation proposes for Kubernetes.
+	// Bump is how much the revisions grow with a restore, as recommended by etcd's documentation for Kubernetes.
 	// https://etcd.io/docs/latest/op-guide/recovery/#restoring-with-revision-bump
 	Bump = 1_000_000_000
 
-	patience = time.Minute
-	member   = "default"
-	peer     = "http://127.0.0.1:0" // one member talks to no peer
+	timeout = time.Minute
+	member  = "default"
+	peer    = "http://127.0.0.1:0" // a single member has no peers
 )
 
-// Save writes a copy of what the cluster's etcd holds now to a file.
+// Save writes a copy of the current data of the cluster's etcd to a file.
 func Save(t testing.TB, c *harness.Cluster, path string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), timeout)
 	defer cancel()
-	config := clientv3.Config{Endpoints: []string{c.EtcdEndpoint()}, DialTimeout: patience, Logger: zap.NewNop()}
+	config := clientv3.Config{Endpoints: []string{c.EtcdEndpoint()}, DialTimeout: timeout, Logger: zap.NewNop()}
 	if _, err := snapshot.NewV3(zap.NewNop()).Save(ctx, config, path); err != nil {
 		t.Fatalf("cannot save a copy of etcd: %v", err)
 	}
 }
 
-// Restore stops the cluster's etcd and starts it again with the copy at path, like
-// "etcdutl snapshot restore --bump-revision --mark-compacted": no revision is ever lower than one before, and all
-// history is gone. No API server may run meanwhile.
+// Restore stops the cluster's etcd and starts it again with the copy at path, like "etcdutl snapshot restore
+// --bump-revision --mark-compacted": no revision is ever lower than an earlier one, and all history is gone. No API
+// server may run during it.
 func Restore(t testing.TB, c *harness.Cluster, path string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), timeout)
 	defer cancel()
 	if err := c.StopEtcd(ctx); err != nil {
 		t.Fatal(err)

@@ -6,7 +6,7 @@ import (
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/testkit/otelcol"
 )
 
-// FreeAddress is host:port on loopback where nobody listens.
+// FreeAddress returns a host:port on loopback without a listener.
 func FreeAddress(t testing.TB) string {
 	t.Helper()
 	address, err := otelcol.FreeAddress()

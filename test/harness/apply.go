@@ -14,10 +14,10 @@ import (
 	"k8s.io/client-go/restmapper"
 )
 
-// LastApplied is the annotation in which a client-side apply keeps the whole manifest.
+// LastApplied is the annotation in which a client-side apply stores the whole manifest.
 const LastApplied = "kubectl.kubernetes.io/last-applied-configuration"
 
-// defaultNamespace is where namespaced objects go whose manifest names no namespace.
+// defaultNamespace is the namespace of namespaced objects whose manifest names none.
 const defaultNamespace = metav1.NamespaceDefault
 
 // Apply creates the object of a JSON manifest, or the items of a List, as the first client-side `kubectl apply` does:
@@ -63,7 +63,7 @@ func (c *Cluster) apply(t testing.TB, mapper meta.RESTMapper, object *unstructur
 	if annotations == nil {
 		annotations = map[string]string{}
 	}
-	object.SetAnnotations(annotations) // the kept manifest has the key even when it is empty
+	object.SetAnnotations(annotations) // the stored manifest has the key even if it is empty
 	applied, err := json.Marshal(object)
 	if err != nil {
 		return err
@@ -87,7 +87,7 @@ func (c *Cluster) Annotate(t testing.TB, resource schema.GroupVersionResource, n
 	}
 }
 
-// Delete deletes an object in the namespace default at once, and what depends on it in the background.
+// Delete deletes an object in the namespace default at once, and its dependents in the background.
 func (c *Cluster) Delete(t testing.TB, resource schema.GroupVersionResource, name string) {
 	t.Helper()
 	options := *metav1.NewDeleteOptions(0)

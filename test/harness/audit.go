@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// Request is a request as the API server's audit log tells it.
+// Request is a request in the API server's audit log.
 type Request struct {
 	Stage      string
 	Verb       string
@@ -19,7 +19,7 @@ type Request struct {
 	ResponseStatus struct{ Code int }
 }
 
-// RequestsOf are the requests of a user so far, each once for every stage that it has come to.
+// RequestsOf returns the requests of a user so far, each once for every stage that it has reached.
 func (c *Cluster) RequestsOf(t testing.TB, user string) []Request {
 	t.Helper()
 	file, err := os.Open(c.AuditLog())
@@ -32,7 +32,7 @@ func (c *Cluster) RequestsOf(t testing.TB, user string) []Request {
 	for {
 		line, err := lines.ReadBytes('\n')
 		if err != nil {
-			return requests // what follows the last newline is still being written
+			return requests // the rest is still being written
 		}
 		var request Request
 		if err := json.Unmarshal(line, &request); err != nil {

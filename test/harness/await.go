@@ -6,14 +6,14 @@ import (
 	"time"
 )
 
-// changes wakes who waits for the next change of something.
+// changes wakes waiters at the next change of something.
 type changes struct {
 	mu   sync.Mutex
 	next chan struct{}
 }
 
-// upcoming returns a channel that is closed at the next change. It is to be called before the look at what may
-// change, so that nothing falls between.
+// upcoming returns a channel that is closed at the next change. Call it before checking, so that no change is missed in
+// between.
 func (c *changes) upcoming() <-chan struct{} {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -32,7 +32,7 @@ func (c *changes) happened() {
 	}
 }
 
-// await looks again at every change until nothing is missing, and fails the test with what still is after the time.
+// await checks at every change until nothing is missing, and fails the test with what is still missing after the time.
 func (c *changes) await(t testing.TB, within time.Duration, what string, missing func() string) {
 	t.Helper()
 	deadline := time.NewTimer(within)
@@ -53,11 +53,11 @@ func (c *changes) await(t testing.TB, within time.Duration, what string, missing
 	}
 }
 
-// pollInterval is the time between two looks at what gives no sign of its changes.
+// pollInterval is the time between two checks of something that does not signal its changes.
 const pollInterval = 50 * time.Millisecond
 
-// Poll looks at what gives no sign of its changes, such as another process, until nothing is missing, and fails the
-// test with what still is after the time.
+// Poll repeatedly checks something that does not signal its changes, such as another process, until nothing is missing,
+// and fails the test with what is still missing after the time.
 func Poll(t testing.TB, within time.Duration, what string, missing func() string) {
 	t.Helper()
 	deadline := time.Now().Add(within)

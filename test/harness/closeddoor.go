@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// ClosedDoor is an address at which every connection is closed at once, as a load balancer does that has no server
-// behind it. It counts them.
+// ClosedDoor is an address at which every connection is closed at once, as by a load balancer without a server behind
+// it. It counts the connections.
 type ClosedDoor struct {
 	changes
 	listener net.Listener
@@ -58,8 +58,8 @@ func (d *ClosedDoor) AwaitKnocks(t testing.TB, n int, within time.Duration) {
 	})
 }
 
-// Open leaves the address to another server.
+// Open frees the address for another server.
 func (d *ClosedDoor) Open() {
-	_ = d.listener.Close() // a second time it is closed already
+	_ = d.listener.Close() // the second time it is already closed
 	<-d.done
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/k8swatchlist/k8swatchlistreceiver/tools/controlplane"
 )
 
-// Cluster is a control plane of its own for one test, and clients that may do everything.
+// Cluster is a control plane for one test, with clients that may do everything.
 type Cluster struct {
 	*controlplane.ControlPlane
 	Client  kubernetes.Interface
@@ -24,14 +24,14 @@ type Cluster struct {
 	metadata metadata.Interface
 }
 
-const startPatience = 2 * time.Minute // with other tests and builds on the same cores
+const startTimeout = 2 * time.Minute // with other tests and builds on the same cores
 
 // StartCluster starts a control plane that ends with the test.
 func StartCluster(t testing.TB, o controlplane.Options) *Cluster {
 	t.Helper()
 	c := &Cluster{}
 	o.Binaries = binaries(t)
-	ctx, cancel := context.WithTimeout(t.Context(), startPatience)
+	ctx, cancel := context.WithTimeout(t.Context(), startTimeout)
 	defer cancel()
 	var err error
 	if c.ControlPlane, err = controlplane.Start(ctx, o); err != nil {
@@ -61,7 +61,7 @@ func (c *Cluster) connect(t testing.TB) {
 	if c.metadata, err = metadata.NewForConfigAndClient(metadata.ConfigFor(config), httpClient); err != nil {
 		t.Fatal(err)
 	}
-	// Many objects are created, and these cost both ends less.
+	// Many objects are created, and protobuf costs both ends less.
 	config.ContentType = runtime.ContentTypeProtobuf
 	config.AcceptContentTypes = strings.Join([]string{runtime.ContentTypeProtobuf, runtime.ContentTypeJSON}, ",")
 	if c.Client, err = kubernetes.NewForConfigAndClient(config, httpClient); err != nil {
@@ -69,7 +69,7 @@ func (c *Cluster) connect(t testing.TB) {
 	}
 }
 
-// RestartAPIServer kills the API server and starts it again. It then knows no history from before.
+// RestartAPIServer kills the API server and starts it again. It then has no earlier history.
 func (c *Cluster) RestartAPIServer(t testing.TB) {
 	t.Helper()
 	if err := c.KillAPIServer(); err != nil {
@@ -81,7 +81,7 @@ func (c *Cluster) RestartAPIServer(t testing.TB) {
 // BringUpAPIServer starts the API server after it was killed.
 func (c *Cluster) BringUpAPIServer(t testing.TB) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), startPatience)
+	ctx, cancel := context.WithTimeout(t.Context(), startTimeout)
 	defer cancel()
 	if err := c.StartAPIServer(ctx); err != nil {
 		t.Fatal(err)

@@ -19,29 +19,40 @@ import (
 	"github.com/k8swatchlist/k8swatchlistreceiver/tools/controlplane/child"
 )
 
-// Collector is the real collector in a process of its own.
+// Collector is the real Collector in a process of its own.
 type Collector struct {
-	Records Records // what its file exporter has written, if it has one
+	Records Records // the output of its file exporter, if it has one
 
 	process *child.Child
 	log     collectorLog
 	file    string
-	ended   chan struct{} // closed when the file is followed no longer
+	ended   chan struct{} // closed when the file is no longer followed
 	once    sync.Once
 }
 
-// OutputFile stands in a configuration for the path of the file exporter's file.
+// OutputFile is the placeholder in a configuration for the path of the file exporter's file.
 const OutputFile = "${env:E2E_OUTPUT}"
 
 // StartCollector starts the collector with a configuration, and with more command line arguments. It ends with the
-// test, if not before with Interrupt or Kill.
+// test, or earlier with Interrupt or Kill.
 func StartCollector(t testing.TB, config string, args ...string) *Collector {
 	t.Helper()
 	return StartCollectorIn(t, nil, config, args...)
 }
 
-// StartCollectorIn starts it with more variables in its environment, NAME=value each.
+// StartCollectorIn starts it with additional environment variables, as NAME=value.
 func StartCollectorIn(t testing.TB, environment []string, config string, args ...string) *Collector {
+	t.Helper()
+	return startBinary(t, collectorBinary(t), environment, config, args...)
+}
+
+// StartPeer starts the Collector with contrib's k8sobjects and k8s_events receivers instead of ours.
+func StartPeer(t testing.TB, environment []string, config string) *Collector {
+	t.Helper()
+	return startBinary(t, peerBinary(t), environment, config)
+}
+
+func startBinary(t testing.TB, binary string, environment []string, config string, args ...string) *Collector {
 	t.Helper()
 	folder := t.TempDir()
 	c := &Collector{file: filepath.Join(folder, "output.json"), ended: make(chan struct{})}
@@ -49,7 +60,7 @@ func StartCollectorIn(t testing.TB, environment []string, config string, args ..
 	if err := os.WriteFile(path, []byte(config), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(collectorBinary(t), append([]string{"--config=" + path}, args...)...)
+	cmd := exec.Command(binary, append([]string{"--config=" + path}, args...)...)
 	cmd.Env = append(append(os.Environ(), "E2E_OUTPUT="+c.file), environment...)
 	var err error
 	if c.process, err = child.Start(cmd, &c.log); err != nil {
@@ -71,13 +82,13 @@ func StartCollectorIn(t testing.TB, environment []string, config string, args ..
 	return c
 }
 
-// PID is the process id.
+// PID returns the process id.
 func (c *Collector) PID() int { return c.process.PID() }
 
-// Log is everything that the collector has printed.
+// Log returns everything that the Collector has printed.
 func (c *Collector) Log() string { return c.log.String() }
 
-// LogLines are the lines of it that contain the text.
+// LogLines returns the lines of the log that contain the text.
 func (c *Collector) LogLines(text string) []string {
 	var found []string
 	for line := range strings.Lines(c.Log()) {
@@ -102,7 +113,7 @@ func (c *Collector) AwaitLog(t testing.TB, text string, within time.Duration) {
 	})
 }
 
-// Output is the content of the file exporter's file.
+// Output returns the content of the file exporter's file.
 func (c *Collector) Output(t testing.TB) string {
 	t.Helper()
 	content, err := os.ReadFile(c.file)
@@ -112,7 +123,7 @@ func (c *Collector) Output(t testing.TB) string {
 	return string(content)
 }
 
-// Interrupt ends the collector as Ctrl-C does, requires that it ends well and in time, and waits for the last of its
+// Interrupt ends the Collector like Ctrl-C, requires that it ends normally and in time, and waits for the last of its
 // records.
 func (c *Collector) Interrupt(t testing.TB) {
 	t.Helper()
@@ -120,7 +131,7 @@ func (c *Collector) Interrupt(t testing.TB) {
 	<-c.ended
 }
 
-// Kill ends the collector as a crash does, with SIGKILL.
+// Kill ends the Collector like a crash, with SIGKILL.
 func (c *Collector) Kill(t testing.TB) {
 	t.Helper()
 	c.once.Do(func() {
@@ -128,7 +139,7 @@ func (c *Collector) Kill(t testing.TB) {
 			t.Errorf("the collector has ended by itself: %v\n%s", c.process.Err(), c.process.Tail())
 			return
 		}
-		_ = c.process.Kill() // it says how the process ended, which is known
+		_ = c.process.Kill() // its error is how the process ended, which is known
 	})
 	<-c.ended
 }
@@ -143,15 +154,15 @@ func (c *Collector) interrupt(t testing.TB) {
 			t.Errorf("the collector has ended by itself: %v\n%s", c.process.Err(), c.process.Tail())
 			return
 		}
-		ctx, cancel := context.WithTimeout(context.Background(), shutdownPatience)
+		ctx, cancel := context.WithTimeout(context.Background(), shutdownTimeout)
 		defer cancel()
 		if err := c.process.Stop(ctx, syscall.SIGINT); err != nil {
-			t.Errorf("the collector did not end well: %v\n%s", err, c.process.Tail())
+			t.Errorf("the collector did not end normally: %v\n%s", err, c.process.Tail())
 		}
 	})
 }
 
-// follow reads the file exporter's file until the process has ended and all is read.
+// follow reads the file exporter's file until the process has ended and everything is read.
 func (c *Collector) follow(ctx context.Context, t testing.TB) {
 	var read int64
 	ticker := time.NewTicker(pollInterval)
@@ -175,7 +186,7 @@ func (c *Collector) follow(ctx context.Context, t testing.TB) {
 	}
 }
 
-// readFrom takes the complete lines from an offset on, and returns their length.
+// readFrom reads the complete lines from an offset on, and returns their length.
 func (c *Collector) readFrom(offset int64) (int64, error) {
 	file, err := os.Open(c.file)
 	if errors.Is(err, os.ErrNotExist) {
@@ -199,7 +210,7 @@ func (c *Collector) readFrom(offset int64) (int64, error) {
 	return int64(len(whole)), nil
 }
 
-// collectorLog keeps what a collector prints.
+// collectorLog keeps the output of a Collector.
 type collectorLog struct {
 	changes
 	mu   sync.Mutex

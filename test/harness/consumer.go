@@ -10,15 +10,15 @@ import (
 	"go.opentelemetry.io/collector/pdata/plog"
 )
 
-// Consumer is the next consumer of a receiver. It records what it accepts, and can be told to refuse or to block.
+// Consumer is the next consumer of a receiver. It records what it accepts, and can be made to refuse or block.
 type Consumer struct {
 	Records Records
 
 	changes
 	mu       sync.Mutex
 	refusal  error
-	blocking chan struct{} // not nil: calls wait until it is closed
-	pause    time.Duration // that each call takes
+	blocking chan struct{} // if not nil, calls wait until it is closed
+	pause    time.Duration // duration of each call
 	calls    int
 }
 
@@ -60,20 +60,20 @@ func (c *Consumer) admit(ctx context.Context) error {
 	}
 }
 
-// Refuse makes every call from now on fail with err, which is not permanent unless it says so.
+// Refuse makes every call from now on fail with err, which is transient unless marked as permanent.
 func (c *Consumer) Refuse(err error) { c.set(err, nil) }
 
 // Block makes every call from now on wait until Accept.
 func (c *Consumer) Block() { c.set(nil, make(chan struct{})) }
 
-// Slow makes every call from now on take so long.
+// Slow makes every call from now on take that long.
 func (c *Consumer) Slow(pause time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.pause = pause
 }
 
-// Accept lets every call go through, those that wait too.
+// Accept lets every call through, including those that wait.
 func (c *Consumer) Accept() { c.set(nil, nil) }
 
 func (c *Consumer) set(refusal error, blocking chan struct{}) {

@@ -6,9 +6,9 @@ import (
 	"testing"
 )
 
-const runIt = "run `make test-e2e` in the repository's root, which builds it and says where it is"
+const runIt = "run `make test-e2e` in the repository's root, which builds it and sets the variable"
 
-// binaries is the folder of etcd and kube-apiserver.
+// binaries returns the folder of etcd and kube-apiserver.
 func binaries(t testing.TB) string {
 	t.Helper()
 	folder := os.Getenv("KUBEBUILDER_ASSETS")
@@ -21,14 +21,25 @@ func binaries(t testing.TB) string {
 	return folder
 }
 
-// collectorBinary is the path of the collector.
+// collectorBinary returns the path of the Collector.
 func collectorBinary(t testing.TB) string {
 	t.Helper()
-	path := os.Getenv("OTELCOL_BINARY")
+	return binaryOf(t, "OTELCOL_BINARY")
+}
+
+// peerBinary is the path of the Collector with contrib's receivers.
+func peerBinary(t testing.TB) string {
+	t.Helper()
+	return binaryOf(t, "OTELCOL_PEER_BINARY")
+}
+
+func binaryOf(t testing.TB, variable string) string {
+	t.Helper()
+	path := os.Getenv(variable)
 	if path == "" {
-		t.Fatal("$OTELCOL_BINARY names no collector: " + runIt)
+		t.Fatal("$" + variable + " names no collector: " + runIt)
 	}
-	requireFile(t, "OTELCOL_BINARY", path)
+	requireFile(t, variable, path)
 	return path
 }
 

@@ -30,22 +30,22 @@ type Etcd struct {
 func ConnectEtcd(t testing.TB, c *Cluster) *Etcd {
 	t.Helper()
 	client, err := clientv3.New(clientv3.Config{
-		Endpoints: []string{c.EtcdEndpoint()}, DialTimeout: startPatience, Logger: zap.NewNop(),
+		Endpoints: []string{c.EtcdEndpoint()}, DialTimeout: startTimeout, Logger: zap.NewNop(),
 	})
 	if err != nil {
 		t.Fatalf("cannot connect to etcd: %v", err)
 	}
-	t.Cleanup(func() { _ = client.Close() }) // says only that its context has ended
+	t.Cleanup(func() { _ = client.Close() }) // its error is only that its context has ended
 	return &Etcd{client: client}
 }
 
-// Compact forgets all history.
+// Compact discards all history.
 func (e *Etcd) Compact(t testing.TB) {
 	t.Helper()
 	e.compact(t, e.Revision(t))
 }
 
-// CompactBehind forgets all history up to now as soon as the watches have read it, which would else be cut off by it.
+// CompactBehind discards all history up to now once the watches have read it; otherwise it would cut them off.
 func (e *Etcd) CompactBehind(t testing.TB, watches ...*Truth) {
 	t.Helper()
 	now := e.Revision(t)
@@ -55,7 +55,7 @@ func (e *Etcd) CompactBehind(t testing.TB, watches ...*Truth) {
 	e.compact(t, now)
 }
 
-// Revision is that of the last change.
+// Revision returns the revision of the last change.
 func (e *Etcd) Revision(t testing.TB) int64 {
 	t.Helper()
 	now, err := e.client.Get(t.Context(), "/", clientv3.WithCountOnly())
@@ -68,13 +68,13 @@ func (e *Etcd) Revision(t testing.TB) int64 {
 func (e *Etcd) compact(t testing.TB, revision int64) {
 	t.Helper()
 	_, err := e.client.Compact(t.Context(), revision, clientv3.WithCompactPhysical())
-	if err != nil && !errors.Is(err, rpctypes.ErrCompacted) { // nothing has happened since the last time
+	if err != nil && !errors.Is(err, rpctypes.ErrCompacted) { // nothing has changed since the last time
 		t.Fatalf("cannot compact etcd: %v", err)
 	}
 }
 
-// Event is a change as etcd tells it. A change of an object at revision N is a watch event whose object has the
-// resourceVersion N, deletions included.
+// Event is a change in etcd. A change of an object at revision N, even a deletion, is a watch event whose object has
+// the resourceVersion N.
 type Event struct {
 	Revision int64
 	Type     string // as in k8s.change.type
@@ -82,24 +82,24 @@ type Event struct {
 	Key      string
 }
 
-// Truth is everything that happens to the objects of a resource, as etcd reports it.
+// Truth is every change of a resource's objects, as reported by etcd.
 type Truth struct {
 	changes
 	client *clientv3.Client
 	prefix string
-	ctx    context.Context // of the watch, which requests for progress must share
+	ctx    context.Context // of the watch; progress requests must use the same one
 	cancel context.CancelFunc
-	ended  chan struct{} // closed when the watch is followed no longer
+	ended  chan struct{} // closed when the watch is no longer followed
 
 	mu       sync.Mutex
 	events   []Event
-	uids     map[string]string // by key, of what exists
+	uids     map[string]string // of existing objects, by key
 	revision int64             // everything up to it is known
 	err      error
 }
 
 // Watch begins to follow the objects under a key prefix, such as /registry/pods/, until the test ends. It begins at
-// once: what happens after Watch has returned is known.
+// once: changes after Watch has returned are seen.
 func (e *Etcd) Watch(t testing.TB, prefix string) *Truth {
 	t.Helper()
 	truth := &Truth{client: e.client, prefix: prefix}
@@ -108,13 +108,13 @@ func (e *Etcd) Watch(t testing.TB, prefix string) *Truth {
 	return truth
 }
 
-// Suspend stops following, for a time in which etcd is replaced by an older copy of itself.
+// Suspend stops following while etcd is replaced with an older copy.
 func (truth *Truth) Suspend() {
 	truth.cancel()
 	<-truth.ended
 }
 
-// Resume follows again what happens from now on. What exists now is known, but is no event.
+// Resume follows changes again from now on. Existing objects are read, but without events.
 func (truth *Truth) Resume(t testing.TB) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -179,7 +179,7 @@ func (truth *Truth) take(response clientv3.WatchResponse) {
 	}
 }
 
-// uidOf decodes an object as the API server stores it: protobuf behind a prefix, or JSON, as all custom resources.
+// uidOf decodes an object as the API server stores it: protobuf behind a prefix, or JSON for custom resources.
 func uidOf(stored []byte) (string, error) {
 	if bytes.HasPrefix(stored, []byte("{")) {
 		var object struct{ Metadata struct{ UID string } }
@@ -200,8 +200,8 @@ func uidOf(stored []byte) (string, error) {
 // awaitRevision waits until everything up to a revision is known.
 func (truth *Truth) awaitRevision(t testing.TB, revision int64, within time.Duration) {
 	t.Helper()
-	Poll(t, within, fmt.Sprintf("etcd to tell everything up to %d", revision), func() string {
-		// A watch tells how far it has come only when it is asked.
+	Poll(t, within, fmt.Sprintf("etcd to report everything up to %d", revision), func() string {
+		// A watch reports its progress only on request.
 		if err := truth.client.RequestProgress(truth.ctx); err != nil {
 			t.Fatalf("cannot ask etcd for progress: %v", err)
 		}
@@ -211,13 +211,14 @@ func (truth *Truth) awaitRevision(t testing.TB, revision int64, within time.Dura
 			t.Fatalf("the watch of etcd failed: %v", truth.err)
 		}
 		if truth.revision < revision {
-			return fmt.Sprintf("it has come to %d", truth.revision)
+			return fmt.Sprintf("it has reached %d", truth.revision)
 		}
 		return ""
 	})
 }
 
-// Between waits until etcd has told everything up to a resourceVersion, and returns the events after from and up to it.
+// Between waits until etcd has reported everything up to the resourceVersion to, and returns the events after from and
+// up to it.
 func (truth *Truth) Between(t testing.TB, from, to string) []Event {
 	t.Helper()
 	first, last := revision(t, from), revision(t, to)
@@ -233,14 +234,14 @@ func (truth *Truth) Between(t testing.TB, from, to string) []Event {
 	return events
 }
 
-// All are the events so far.
+// All returns the events so far.
 func (truth *Truth) All() []Event {
 	truth.mu.Lock()
 	defer truth.mu.Unlock()
 	return truth.events[:len(truth.events):len(truth.events)]
 }
 
-// NotEmitted are the events that no record tells of: with the same UID, resourceVersion and type.
+// NotEmitted returns the events without a record that has the same UID, resourceVersion and type.
 func NotEmitted(events []Event, records []fold.Record) []string {
 	emitted := map[Event]bool{}
 	for _, record := range records {
@@ -257,7 +258,7 @@ func NotEmitted(events []Event, records []fold.Record) []string {
 	return missing
 }
 
-// NotHappened are the records of live origin up to a resourceVersion that no event of etcd stands behind.
+// NotHappened returns the records of live origin, up to a resourceVersion, without an event in etcd.
 func NotHappened(t testing.TB, events []Event, records []fold.Record, to string) []string {
 	t.Helper()
 	known := map[Event]bool{}

@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// LimitFileSize makes every write beyond so many bytes of a file fail in a running process, as on a disk that is full,
-// and needs no rights for it. A negative number: no more. It knows Linux only, and returns an error elsewhere.
+// LimitFileSize makes every write beyond that many bytes of a file fail in a running process, as on a full disk, and
+// needs no privileges. A negative number removes the limit. It works only on Linux, and returns an error elsewhere.
 // https://man7.org/linux/man-pages/man2/getrlimit.2.html, RLIMIT_FSIZE
 func LimitFileSize(pid int, bytes int64) error {
 	var limit unix.Rlimit

@@ -17,28 +17,28 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Front is a proxy in front of the cluster's API server that speaks HTTP on both sides, as an ingress or a load
-// balancer does: over TLS, with HTTP/2, and passing on who asks. It can be made to pass on badly.
+// Front is an HTTP proxy in front of the cluster's API server, like an ingress or a load balancer: with TLS and HTTP/2,
+// and forwarding credentials. It can be made to misbehave.
 type Front struct {
 	server *httptest.Server
 
 	mu      sync.Mutex
 	page    *Page
-	cut     chan struct{}            // closed when all streams are to end
+	cut     chan struct{}            // closed when all streams have to end
 	late    map[string]time.Duration // by path, for the next watch
 	idle    time.Duration
 	spoil   func(*Stream) Spoiling
 	counted map[string]int
 }
 
-// Page is what a proxy answers that does not know the way to the API server.
+// Page is the answer of a proxy that cannot reach the API server.
 type Page struct {
 	Status      int
 	ContentType string
 	Body        string
 }
 
-// NotFoundPage is what an ingress's default backend answers.
+// NotFoundPage is the answer of an ingress's default backend.
 var NotFoundPage = Page{Status: http.StatusNotFound, ContentType: "text/html", Body: "<html><body><h1>404 Not Found</h1></body></html>"}
 
 // StartFront starts such a proxy. It ends with the test.
@@ -48,13 +48,13 @@ func StartFront(t testing.TB, c *Cluster) *Front {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Who asks is known by their bearer token, which is passed on.
+	// Clients are identified by their bearer token, which is forwarded.
 	transport, err := rest.TransportFor(&rest.Config{Host: upstream.String(), TLSClientConfig: rest.TLSClientConfig{CAData: c.RESTConfig().CAData}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	f := &Front{cut: make(chan struct{}), late: map[string]time.Duration{}, counted: map[string]int{}}
-	silent := log.New(io.Discard, "", 0) // what it would log is what it is made to do
+	silent := log.New(io.Discard, "", 0) // it would only log the faults that it is made to cause
 	proxy := &httputil.ReverseProxy{
 		ErrorLog:       silent,
 		Rewrite:        func(r *httputil.ProxyRequest) { r.SetURL(upstream) },
@@ -93,23 +93,23 @@ func StartFront(t testing.TB, c *Cluster) *Front {
 	return f
 }
 
-// Address is host:port.
+// Address returns host:port.
 func (f *Front) Address() string { return f.server.Listener.Addr().String() }
 
-// CAs are the certificates that a client needs that sometimes comes through the front and sometimes not.
+// CAs returns the certificates for a client that sometimes connects through the front and sometimes directly.
 func (f *Front) CAs(c *Cluster) []byte {
 	own := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: f.server.Certificate().Raw})
 	return append(own, c.RESTConfig().CAData...)
 }
 
-// Count is how often something was done to an answer: pages, late, idle, lagging, cut.
+// Count returns how often a fault was applied to an answer: pages, late, idle, lagging, cut.
 func (f *Front) Count(what string) int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.counted[what]
 }
 
-// Serve answers every request with a page from now on, and ends the streams that are open. Nil: no more.
+// Serve answers every request with a page from now on, and ends open streams. Nil ends that.
 func (f *Front) Serve(page *Page) {
 	f.mu.Lock()
 	f.page = page
@@ -119,7 +119,7 @@ func (f *Front) Serve(page *Page) {
 	}
 }
 
-// CutStreams ends all streams that are open.
+// CutStreams ends all open streams.
 func (f *Front) CutStreams() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -127,34 +127,34 @@ func (f *Front) CutStreams() {
 	f.cut = make(chan struct{})
 }
 
-// DelayFirst makes the headers of the answer to the next watch of each path come so late.
+// DelayFirst delays the headers of the answer to the next watch of each path.
 func (f *Front) DelayFirst(delays map[string]time.Duration) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.late = delays
 }
 
-// CutIdle ends every stream on which nothing came for so long, in good order. 0: never.
+// CutIdle normally ends every stream that is idle for that long. 0 means never.
 func (f *Front) CutIdle(after time.Duration) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.idle = after
 }
 
-// Stream is a watch that is about to be passed on.
+// Stream is a watch that is about to be forwarded.
 type Stream struct {
 	Path    string
-	Initial bool // it begins with what exists
+	Initial bool // it begins with the existing objects
 }
 
-// Spoiling is what is done to a stream.
+// Spoiling is the faults of a stream.
 type Spoiling struct {
-	Lag      time.Duration // everything comes so late
-	CutAfter int64         // the stream ends after so many bytes; 0: it does not
-	Abort    bool          // it ends as a lost connection does, and not in good order
+	Lag      time.Duration // everything is that late
+	CutAfter int64         // the stream ends after that many bytes; 0: it does not
+	Abort    bool          // it ends like a lost connection, not normally
 }
 
-// Spoil lets a function choose what is done to each stream from now on. Nil: nothing.
+// Spoil makes a function choose the faults of each stream from now on. Nil means none.
 func (f *Front) Spoil(choose func(*Stream) Spoiling) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -202,18 +202,17 @@ func (f *Front) count(what string) {
 	f.counted[what]++
 }
 
-// errAborted makes the proxy end an answer as a lost connection does.
+// errAborted makes the proxy end an answer like a lost connection.
 var errAborted = errors.New("the connection is lost")
 
-// chunk is some bytes of a stream that are to be passed on, and not before they are due.
+// chunk is a part of a stream, to be forwarded when it is due.
 type chunk struct {
 	bytes []byte
 	due   time.Time
 	err   error
 }
 
-// spoiledBody is a stream under what the front does to it. A goroutine reads ahead, so that what comes late comes no
-// slower.
+// spoiledBody is a stream with the front's faults. A goroutine reads ahead, so that delayed data is not slower.
 type spoiledBody struct {
 	front *Front
 	body  io.ReadCloser
@@ -295,7 +294,7 @@ func (s *spoiledBody) next() error {
 			}
 			timer.Stop()
 			if s.rest = next.bytes; len(s.rest) > 0 && next.err != nil {
-				s.chunks <- chunk{err: next.err} // there is room: nothing comes after an error
+				s.chunks <- chunk{err: next.err} // there is room: nothing follows an error
 				return nil
 			}
 			if next.err != nil {
@@ -327,7 +326,7 @@ func (s *spoiledBody) Close() error {
 	return err
 }
 
-// PathOf is the path of the watches of a resource, in all namespaces or in one.
+// PathOf returns the path of the watches of a resource, in all namespaces or in one.
 func PathOf(group, version, resource, namespace string) string {
 	parts := []string{"", "apis", group, version}
 	if group == "" {

@@ -2,7 +2,7 @@ package harness
 
 import "testing"
 
-// NotAccountedFor are the events that no record tells of, and that no gap names either: what was lost without a word.
+// NotAccountedFor returns the events without a record that no gap covers either: the silent losses.
 func NotAccountedFor(t testing.TB, events []Event, records []Record, resource string) []string {
 	t.Helper()
 	gaps := OfStream(records, resource, "k8s.watch.gap")

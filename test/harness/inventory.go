@@ -19,14 +19,14 @@ import (
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/watchlist"
 )
 
-// Inventory is what a reader of a resource has left in the storage.
+// Inventory is the stored state of a resource's reader.
 type Inventory struct {
 	State    fold.State
 	Progress watchlist.Progress
 }
 
-// StoredInventories reads back what the readers of all objects of some resources have left in a folder of the
-// file_storage extension, with that extension and with what a reader itself starts from. The collector must have ended.
+// StoredInventories reads the stored state of the readers of some resources from a folder of the file_storage
+// extension, with that extension and the keeper that a reader uses. The Collector must have ended.
 func (c *Cluster) StoredInventories(t testing.TB, folder string, resources ...schema.GroupVersionResource) map[schema.GroupVersionResource]Inventory {
 	t.Helper()
 	var scopes []scope.Scope
@@ -45,8 +45,8 @@ func (c *Cluster) StoredInventories(t testing.TB, folder string, resources ...sc
 	return inventories
 }
 
-// StoredScopes does the same for readers of any scopes, in a process that knew the UID of the cluster, or that did not if
-// it is "".
+// StoredScopes does the same for readers of any scopes, in a process that knew the UID of the cluster, or did not if it
+// is "".
 func (c *Cluster) StoredScopes(t testing.TB, folder, clusterUID string, scopes ...scope.Scope) map[scope.Scope]Inventory {
 	t.Helper()
 	extension, closeIt := OpenFileStorage(t, folder)
@@ -55,7 +55,7 @@ func (c *Cluster) StoredScopes(t testing.TB, folder, clusterUID string, scopes .
 		Extension: extension,
 		Receiver:  component.MustNewID("k8s_watchlist"),
 		Cluster:   func() checkpoint.Cluster { return checkpoint.Cluster{UID: clusterUID} },
-		Report:    func(string, error) {}, // Restore returns what matters
+		Report:    func(string, error) {}, // Restore returns the important errors
 		Logger:    zap.NewNop(),
 	})
 	keeper.Start()
@@ -83,9 +83,8 @@ func (c *Cluster) StoredScopes(t testing.TB, folder, clusterUID string, scopes .
 	return inventories
 }
 
-// InventoryDifferences says how what the readers have left in the storage differs from what the API server holds;
-// nothing if it does not. Objects that go or come by themselves while that is looked at, such as Events that expire, may
-// be as they were in the listing before.
+// InventoryDifferences returns how the stored state of the readers differs from what the API server holds. Objects that
+// change by themselves during the check, such as expiring Events, may be as in the listing before.
 func (c *Cluster) InventoryDifferences(t testing.TB, folder string, before map[schema.GroupVersionResource]Listing, resources ...schema.GroupVersionResource) []string {
 	t.Helper()
 	var found []string
@@ -98,7 +97,7 @@ func (c *Cluster) InventoryDifferences(t testing.TB, folder string, before map[s
 	return found
 }
 
-// DifferencesFromEither says where a state is neither as one listing says nor as the other.
+// DifferencesFromEither returns where a state differs from both listings.
 func DifferencesFromEither(state, one, other fold.State) []string {
 	if one == nil {
 		one = other

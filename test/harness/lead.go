@@ -6,8 +6,8 @@ import (
 	"github.com/Shopify/toxiproxy/v2"
 )
 
-// Lead makes the proxy lead to host:port, which may be another server than before. Connections are closed, those to
-// come are accepted, and nothing that Afflict began goes on.
+// Lead directs the proxy to host:port, which may be another server than before. Connections are closed, new ones are
+// accepted, and everything that Afflict began ends.
 func (p *Proxy) Lead(t testing.TB, upstream string) {
 	t.Helper()
 	p.Cut()

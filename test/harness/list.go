@@ -9,7 +9,7 @@ import (
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/fold"
 )
 
-// Listing is what the API server holds of a resource.
+// Listing is the API server's state of a resource.
 type Listing struct {
 	State           fold.State
 	ResourceVersion string
@@ -18,13 +18,13 @@ type Listing struct {
 // listPage keeps the server's answers small.
 const listPage = 1000
 
-// List asks the API server what it holds, consistently with all writes that it has acknowledged.
+// List reads the API server's state, consistent with all writes that it has acknowledged.
 func (c *Cluster) List(t testing.TB, resource schema.GroupVersionResource) Listing {
 	t.Helper()
 	return c.ListSelected(t, resource, "")
 }
 
-// ListSelected asks it for the objects that a label selector selects.
+// ListSelected reads the objects that a label selector selects.
 func (c *Cluster) ListSelected(t testing.TB, resource schema.GroupVersionResource, labels string) Listing {
 	t.Helper()
 	listing := Listing{State: fold.State{}}
@@ -45,7 +45,7 @@ func (c *Cluster) ListSelected(t testing.TB, resource schema.GroupVersionResourc
 	}
 }
 
-// Name is how records name the resource: its plural, with the group after a dot if there is one.
+// Name returns the resource's name in records: its plural, with the group after a dot if there is one.
 func Name(resource schema.GroupVersionResource) string {
 	if resource.Group == "" {
 		return resource.Resource

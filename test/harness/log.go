@@ -11,7 +11,7 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 )
 
-// Log is what a receiver in this process logs.
+// Log is the log of a receiver in this process.
 type Log struct {
 	changes
 	logger *zap.Logger
@@ -29,7 +29,7 @@ func newLog() *Log {
 	return l
 }
 
-// Lines are the lines of a level or worse that contain the text, in the message or in a field.
+// Lines returns the lines of a level or worse that contain the text, in the message or in a field.
 func (l *Log) Lines(level zapcore.Level, text string) []string {
 	var found []string
 	for _, entry := range l.lines.All() {
@@ -45,7 +45,7 @@ func (l *Log) Lines(level zapcore.Level, text string) []string {
 func (l *Log) Await(t testing.TB, level zapcore.Level, text string, within time.Duration) string {
 	t.Helper()
 	var found []string
-	l.await(t, within, fmt.Sprintf("the log to say %q", text), func() string {
+	l.await(t, within, fmt.Sprintf("the log to contain %q", text), func() string {
 		if found = l.Lines(level, text); len(found) == 0 {
 			return "it does not"
 		}

@@ -21,22 +21,21 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Fault is what a Middleman does to watches.
+// Fault is how a Middleman changes watches.
 type Fault struct {
-	// WithholdMarker: the marker that ends the initial events is never sent, as many aggregated API servers and
-	// proxies do that take the parameters of WatchList all the same.
+	// WithholdMarker withholds the end marker of the initial events, like many aggregated API servers and proxies that
+	// accept the parameters of WatchList.
 	WithholdMarker bool
 
-	// Lag is how late everything after that marker comes.
+	// Lag delays everything after the end marker.
 	Lag time.Duration
 
-	// Unseen is how the names of objects begin of which watches never tell, once they have sent what exists. Metadata
-	// are passed on as they come.
+	// Unseen is the name prefix of objects whose live events are withheld. Metadata is forwarded unchanged.
 	Unseen string
 }
 
-// Middleman is a server in front of the cluster's API server that does something to watches and leaves all else to it.
-// It speaks plain HTTP and lets everybody do everything.
+// Middleman is a server in front of the cluster's API server that changes watches and forwards everything else. It uses
+// plain HTTP and allows everything to everyone.
 type Middleman struct {
 	fault    Fault
 	server   *httptest.Server
@@ -80,10 +79,10 @@ func StartMiddleman(t testing.TB, c *Cluster, fault Fault) *Middleman {
 // Address is host:port.
 func (m *Middleman) Address() string { return m.server.Listener.Addr().String() }
 
-// Withheld is how many markers were withheld.
+// Withheld returns how many markers were withheld.
 func (m *Middleman) Withheld() int64 { return m.withheld.Load() }
 
-// MetadataAnswers are the content types of the answers so far to watches of a path that asked for metadata.
+// MetadataAnswers returns the content types of the answers so far to metadata watches of a path.
 func (m *Middleman) MetadataAnswers(path string) []string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -100,24 +99,24 @@ func (m *Middleman) note(response *http.Response) {
 	m.answers[path] = append(m.answers[path], response.Header.Get("Content-Type"))
 }
 
-// frame is an event of a watch response that is to be passed on, and not before it is due.
+// frame is an event of a watch response, to be forwarded when it is due.
 type frame struct {
 	bytes []byte
 	due   time.Time
 	err   error
 }
 
-// frameReader is a watch response under the fault. A goroutine reads ahead, so that frames come late and no slower.
+// frameReader is a watch response with the fault. A goroutine reads ahead, so that frames are delayed but not slower.
 type frameReader struct {
 	body   io.ReadCloser
 	frames chan frame
-	rest   []byte // of the frame under way
+	rest   []byte // of the current frame
 	closed chan struct{}
 	once   sync.Once
 	done   chan struct{}
 }
 
-// readAhead is more frames than come in any lag.
+// readAhead is more frames than arrive during any lag.
 const readAhead = 1 << 14
 
 func (m *Middleman) frames(response *http.Response) io.ReadCloser {
@@ -174,7 +173,7 @@ func readMessage(body *bufio.Reader) ([]byte, error) {
 	return content, err
 }
 
-// endsInitialEvents goes by the type, which comes first in both forms, and the annotation's name.
+// endsInitialEvents checks the type, which comes first in both forms, and the annotation's name.
 func endsInitialEvents(event []byte) bool {
 	return bytes.Contains(event[:min(len(event), 32)], []byte("BOOKMARK")) && bytes.Contains(event, []byte(metav1.InitialEventsAnnotationKey))
 }
@@ -195,7 +194,7 @@ func (r *frameReader) Read(p []byte) (int, error) {
 				}
 			}
 			if next.err != nil {
-				return 0, next.err // what was read before it is no whole frame
+				return 0, next.err // the rest is not a complete frame
 			}
 			r.rest = next.bytes
 		case <-r.closed:

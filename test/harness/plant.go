@@ -13,11 +13,11 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
-// plantedAtOnce is the most operations that etcd takes in a transaction.
+// plantedAtOnce is etcd's maximum number of operations in a transaction.
 const plantedAtOnce = 128
 
-// PlantPods puts pods named prefix-00000 and so on into etcd as the API server would: copies of one that it has
-// created itself, as prefix-template, with a UID of their own. That is many times as fast as to create each.
+// PlantPods writes pods named prefix-00000 and so on to etcd like the API server: copies of one that it has created
+// itself, as prefix-template, each with its own UID. That is many times faster than creating each.
 func (e *Etcd) PlantPods(t testing.TB, c *Cluster, prefix string, n int, pod func(name string) *corev1.Pod) {
 	t.Helper()
 	template, err := c.Client.CoreV1().Pods("default").Create(t.Context(), pod(prefix+"-template"), metav1.CreateOptions{})
@@ -42,16 +42,16 @@ func (e *Etcd) PlantPods(t testing.TB, c *Cluster, prefix string, n int, pod fun
 			t.Fatalf("cannot encode a pod: %v", err)
 		}
 		puts = append(puts, clientv3.OpPut("/registry/pods/default/"+template.Name, stored.String()))
-		// The last one goes alone. The API server's watch cache takes in the operations of a transaction one by one, and is
-		// at their revision with the first: a snapshot of that moment would lack the others, and a watch from it never tell
-		// of them. No API server writes two objects in a transaction.
+		// The last one is written alone. The API server's watch cache applies the operations of a transaction one by
+		// one, and reaches their revision with the first: a snapshot at that moment would lack the others, and a watch
+		// from it would never deliver them. No API server writes two objects in a transaction.
 		if len(puts) == plantedAtOnce || i >= n-2 {
 			flush()
 		}
 	}
 }
 
-// DeleteTogether deletes keys at one revision, as the end of a lease does with all Events that hang on it.
+// DeleteTogether deletes keys at one revision, as the end of a lease deletes all of its Events.
 func (e *Etcd) DeleteTogether(t testing.TB, keys ...string) {
 	t.Helper()
 	var deletions []clientv3.Op

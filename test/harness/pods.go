@@ -16,21 +16,21 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// SmallPod is a pod of about 1.5 KB that nobody schedules.
+// SmallPod returns a pod of about 1.5 KB that is never scheduled.
 func SmallPod(name string) *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"app": "web"}},
 		Spec: corev1.PodSpec{
-			TerminationGracePeriodSeconds: new(int64), // nobody would end it
+			TerminationGracePeriodSeconds: new(int64), // there is no kubelet to end it
 			Containers:                    []corev1.Container{{Name: "c", Image: "registry.example.com/web:1"}},
 		},
 	}
 }
 
-// writers is how many requests are made at a time to create many objects.
+// writers is the number of concurrent requests for many objects.
 const writers = 16
 
-// EachOf does something for each of n names, many at a time.
+// EachOf calls do for each of n names, many at a time.
 func EachOf(t testing.TB, prefix string, n int, do func(ctx context.Context, name string) error) {
 	t.Helper()
 	ctx, cancel := context.WithCancelCause(t.Context())
@@ -83,13 +83,13 @@ func (c *Cluster) DeletePods(t testing.TB, prefix string, n int) {
 	})
 }
 
-// Prefix is the part of a name that was made by these functions that others made with it share.
+// Prefix returns the common prefix of names created by these functions.
 func Prefix(name string) string {
 	prefix, _, _ := strings.Cut(name, "-")
 	return prefix
 }
 
-// WatchPodsFrom begins to watch the pods from a resourceVersion, and returns what the server says if it cannot.
+// WatchPodsFrom begins to watch the pods from a resourceVersion, and returns the server's error if that fails.
 func (c *Cluster) WatchPodsFrom(t testing.TB, rv string) error {
 	t.Helper()
 	watch, err := c.Client.CoreV1().Pods("").Watch(t.Context(), metav1.ListOptions{ResourceVersion: rv})
@@ -104,8 +104,8 @@ func (c *Cluster) WatchPodsFrom(t testing.TB, rv string) error {
 	return apierrors.FromObject(first.Object)
 }
 
-// LargePod is a pod of about 8 KB as they are in a busy cluster: several containers with environment, probes, resources
-// and mounts, of which the API server's own book-keeping of fields is a third.
+// LargePod returns a pod of about 8 KB as in a busy cluster: several containers with environment, probes, resources and
+// mounts; a third of it is managedFields.
 func LargePod(name string) *corev1.Pod {
 	pod := SmallPod(name)
 	pod.Labels = map[string]string{

@@ -9,16 +9,16 @@ import (
 	"time"
 )
 
-// Usage is what a process has used so far.
+// Usage is the resources that a process has used so far.
 type Usage struct {
 	PeakResident int64 // bytes
 	CPU          time.Duration
 }
 
-// clockTick is the unit of times in /proc on every Linux of today.
+// clockTick is the unit of times in /proc on every current Linux.
 const clockTick = 10 * time.Millisecond
 
-// UsageOf reads what a process has used so far. It knows Linux only.
+// UsageOf reads the resources that a process has used so far. It works only on Linux.
 func UsageOf(t testing.TB, pid int) Usage {
 	t.Helper()
 	var u Usage
@@ -33,7 +33,7 @@ func UsageOf(t testing.TB, pid int) Usage {
 		}
 	}
 	stat := readProc(t, pid, "stat")
-	fields := strings.Fields(stat[strings.LastIndexByte(stat, ')')+1:]) // from the third on
+	fields := strings.Fields(stat[strings.LastIndexByte(stat, ')')+1:]) // from the third field on
 	for _, field := range fields[11:13] {                               // utime, stime
 		n, err := strconv.ParseInt(field, 10, 64)
 		if err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// Proxy passes TCP connections on, can be cut, and can be made to pass them on badly.
+// Proxy forwards TCP connections, can be cut, and can be made to misbehave.
 type Proxy struct {
 	server *toxiproxy.ApiServer
 	proxy  *toxiproxy.Proxy
@@ -25,7 +25,7 @@ func StartProxy(t testing.TB, upstream string) *Proxy {
 	return p
 }
 
-// Address is where the proxy listens. It stays the same over cuts.
+// Address returns where the proxy listens. It stays the same across cuts.
 func (p *Proxy) Address() string { return p.proxy.Listen }
 
 // Cut closes all connections and refuses new ones.
@@ -39,7 +39,7 @@ func (p *Proxy) Restore(t testing.TB) {
 	}
 }
 
-// Toxic is what a Proxy does to the bytes that it passes on.
+// Toxic is how a Proxy disturbs the bytes that it forwards.
 // https://github.com/Shopify/toxiproxy#toxics
 type Toxic struct {
 	Type       string           `json:"type"`
@@ -49,13 +49,13 @@ type Toxic struct {
 
 // Toxics that tests use, in both directions where it makes a difference.
 var (
-	// HalfOpen: nothing comes through any more and nobody is told.
+	// HalfOpen: nothing gets through, and neither side is notified.
 	HalfOpen = []Toxic{{Type: "timeout", Stream: "downstream"}, {Type: "timeout", Stream: "upstream"}}
-	// Resetting: connections are reset as soon as the server says something on them.
+	// Resetting: connections are reset as soon as the server sends something.
 	Resetting = []Toxic{{Type: "reset_peer", Stream: "downstream"}}
 )
 
-// Slow makes everything from the server late by some milliseconds and no faster than some kilobytes a second.
+// Slow delays everything from the server by some milliseconds and limits it to some kilobytes per second.
 func Slow(milliseconds, kilobytesPerSecond int64) []Toxic {
 	return []Toxic{
 		{Type: "latency", Stream: "downstream", Attributes: map[string]int64{"latency": milliseconds, "jitter": milliseconds / 2}},
@@ -63,7 +63,7 @@ func Slow(milliseconds, kilobytesPerSecond int64) []Toxic {
 	}
 }
 
-// Afflict does something to all connections, those that are open and those to come, until Heal.
+// Afflict applies toxics to all current and future connections, until Heal.
 func (p *Proxy) Afflict(t testing.TB, toxics ...Toxic) {
 	t.Helper()
 	for _, toxic := range toxics {
@@ -80,8 +80,8 @@ func (p *Proxy) Afflict(t testing.TB, toxics ...Toxic) {
 	}
 }
 
-// Heal ends what Afflict began, and closes all connections: toxiproxy waits for ever where it is to take a toxic out of
-// one that is stuck in it.
+// Heal removes all toxics, and closes all connections: toxiproxy would wait forever to remove a toxic from one that is
+// stuck in it.
 func (p *Proxy) Heal(t testing.TB) {
 	t.Helper()
 	p.Cut()

@@ -18,7 +18,7 @@ import (
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/testkit/otelcol"
 )
 
-// Receiver is the receiver in this process, made by the factory as a collector would.
+// Receiver is the receiver in this process, created by its factory as in a Collector.
 type Receiver struct {
 	*Consumer
 	Log *Log
@@ -28,10 +28,10 @@ type Receiver struct {
 	stop      sync.Once
 }
 
-// shutdownPatience is longer than the receiver's own drain timeout.
-const shutdownPatience = 30 * time.Second
+// shutdownTimeout is longer than the receiver's own drain timeout.
+const shutdownTimeout = 30 * time.Second
 
-// StartReceiver starts a receiver that ends with the test. The configuration is YAML, as it stands under
+// StartReceiver starts a receiver that ends with the test. The configuration is YAML, in the form below
 // receivers.k8s_watchlist. A nil consumer accepts everything.
 func StartReceiver(t testing.TB, yaml string, next *Consumer) *Receiver {
 	t.Helper()
@@ -62,7 +62,7 @@ func StartReceiver(t testing.TB, yaml string, next *Consumer) *Receiver {
 func (r *Receiver) Shutdown(t testing.TB) {
 	t.Helper()
 	r.stop.Do(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), shutdownPatience)
+		ctx, cancel := context.WithTimeout(context.Background(), shutdownTimeout)
 		defer cancel()
 		if err := r.receiver.Shutdown(ctx); err != nil {
 			t.Errorf("cannot shut the receiver down: %v", err)
@@ -76,7 +76,7 @@ func (r *Receiver) Shutdown(t testing.TB) {
 	})
 }
 
-// Count is the sum of a counter over the points that have the attributes.
+// Count returns the sum of a counter over the points with the attributes.
 func (r *Receiver) Count(t testing.TB, name string, attributes ...attribute.KeyValue) int64 {
 	t.Helper()
 	metric, err := r.telemetry.GetMetric(name)
@@ -85,7 +85,7 @@ func (r *Receiver) Count(t testing.TB, name string, attributes ...attribute.KeyV
 	}
 	sum, ok := metric.Data.(metricdata.Sum[int64])
 	if !ok {
-		t.Fatalf("%s is no counter but a %T", name, metric.Data)
+		t.Fatalf("%s is not a counter but a %T", name, metric.Data)
 	}
 	var total int64
 	for _, point := range sum.DataPoints {
@@ -105,13 +105,13 @@ func has(set attribute.Set, attributes []attribute.KeyValue) bool {
 	return true
 }
 
-// CompleteRelists is how many relists have ended well.
+// CompleteRelists returns how many relists have completed.
 func (r *Receiver) CompleteRelists(t testing.TB) int64 {
 	t.Helper()
 	return r.Count(t, "otelcol_k8s_watchlist_relists", attribute.String("outcome", "complete"))
 }
 
-// Opened is how many streams of a kind were opened: snapshot, list, resume, rotate, relist.
+// Opened returns how many streams of a kind were opened: snapshot, list, resume or rotate.
 func (r *Receiver) Opened(t testing.TB, kind string) int64 {
 	t.Helper()
 	return r.Count(t, "otelcol_k8s_watchlist_streams_opened", attribute.String("kind", kind))

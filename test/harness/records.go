@@ -21,7 +21,7 @@ type Record struct {
 	Stream map[string]any // the attributes of records of the stream
 }
 
-// Records are log records in the order in which they came. They may be added to while they are looked at.
+// Records holds log records in their order of arrival. It may grow while it is read.
 type Records struct {
 	changes
 
@@ -29,7 +29,7 @@ type Records struct {
 	all []Record
 }
 
-// Add takes what was delivered.
+// Add appends delivered records.
 func (r *Records) Add(logs plog.Logs) {
 	r.mu.Lock()
 	for _, resource := range logs.ResourceLogs().All() {
@@ -69,20 +69,20 @@ func (r Record) String() string {
 	return fmt.Sprintf("%s %s %v", r.Resource, r.Event, r.Stream)
 }
 
-// All returns what has come so far.
+// All returns the records so far.
 func (r *Records) All() []Record {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.all[:len(r.all):len(r.all)]
 }
 
-// Len is how many have come so far, as a mark for After.
+// Len returns the number of records so far, as a mark for After.
 func (r *Records) Len() int { return len(r.All()) }
 
-// After returns what came after the mark.
+// After returns the records after the mark.
 func (r *Records) After(mark int) []Record { return r.All()[mark:] }
 
-// Objects are the records of objects of the resource.
+// Objects returns the records of objects of the resource.
 func Objects(records []Record, resource string) []fold.Record {
 	var objects []fold.Record
 	for _, record := range records {
@@ -93,7 +93,7 @@ func Objects(records []Record, resource string) []fold.Record {
 	return objects
 }
 
-// OfStream are the records of the stream of the resource that have the event name.
+// OfStream returns the records of the resource's stream with the event name.
 func OfStream(records []Record, resource, event string) []Record {
 	var found []Record
 	for _, record := range records {
@@ -117,7 +117,7 @@ func (r *Records) AwaitSnapshot(t testing.TB, resource string, within time.Durat
 	r.Await(t, within, "the end of the first snapshot of "+resource, func(records []Record) string {
 		ends := OfStream(records, resource, "k8s.snapshot.end")
 		if len(ends) == 0 {
-			return fmt.Sprintf("%d records of objects have come", len(Objects(records, resource)))
+			return fmt.Sprintf("%d records of objects have arrived", len(Objects(records, resource)))
 		}
 		rv = ends[0].text("k8s.snapshot.resource_version")
 		return ""
@@ -125,7 +125,7 @@ func (r *Records) AwaitSnapshot(t testing.TB, resource string, within time.Durat
 	return rv
 }
 
-// AwaitFold waits until a consumer of the records would believe what the API server listed.
+// AwaitFold waits until the fold of the records equals what the API server listed.
 func (r *Records) AwaitFold(t testing.TB, resource string, listed fold.State, within time.Duration) {
 	t.Helper()
 	r.Await(t, within, "the fold of "+resource+" to equal the LIST", func(records []Record) string {
@@ -144,12 +144,12 @@ func (r *Records) AwaitObject(t testing.TB, resource, name, changeType string, w
 				return ""
 			}
 		}
-		return fmt.Sprintf("%d records have come", len(records))
+		return fmt.Sprintf("%d records have arrived", len(records))
 	})
 	return found
 }
 
-// some puts the first few of many findings into one line; "" if there are none.
+// some returns the first few of many findings in one line; "" if there are none.
 func some(findings []string) string {
 	if len(findings) == 0 {
 		return ""

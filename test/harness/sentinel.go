@@ -6,11 +6,11 @@ import (
 	"strings"
 )
 
-// Sentinel is a secret value that must never be seen.
+// Sentinel is a secret value that must never be emitted.
 type Sentinel string
 
-// Traces are the forms in which a text gives the sentinel away: as it is, as JSON writes it, its core that no quoting
-// changes, and each of them inside of something that was encoded as base64, wherever in it.
+// Traces returns the forms in which a text reveals the sentinel: plain, as JSON, its core that no quoting changes, and
+// each of these at any offset inside base64.
 func (s Sentinel) Traces(text string) []string {
 	var found []string
 	for what, form := range s.forms() {
@@ -41,7 +41,7 @@ func (s Sentinel) forms() map[string]string {
 	return forms
 }
 
-// core is the longest part of letters and digits.
+// core returns the longest part of letters and digits.
 func (s Sentinel) core() string {
 	longest := ""
 	for _, part := range strings.FieldsFunc(string(s), func(r rune) bool {
@@ -54,8 +54,8 @@ func (s Sentinel) core() string {
 	return longest
 }
 
-// alignments are the characters that a text always becomes in base64, for each of the three places in which it may
-// begin. Those at its ends hang on what stands beside it and are left out.
+// alignments returns the base64 characters that a text always produces, for each of its three possible offsets. The
+// characters at its ends depend on the surroundings and are left out.
 func alignments(encoding *base64.Encoding, text string) [3]string {
 	var inside [3]string
 	for shift := range inside {

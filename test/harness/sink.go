@@ -6,7 +6,7 @@ import (
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/testkit/otlp"
 )
 
-// Sink is an OTLP server on loopback that keeps what it accepts, and can be told to refuse, to block or to be slow.
+// Sink is an OTLP server on loopback that keeps what it accepts, and can be made to refuse, block or be slow.
 type Sink struct {
 	*Consumer
 	*otlp.Sink

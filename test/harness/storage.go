@@ -10,8 +10,8 @@ import (
 	"go.opentelemetry.io/collector/extension/xextension/storage"
 )
 
-// OpenFileStorage starts the file_storage extension in this process, on a folder, with its default configuration but for
-// changes. It ends with close.
+// OpenFileStorage starts the file_storage extension in this process, for a folder, with its default configuration and
+// the given changes. closeIt ends it.
 func OpenFileStorage(t testing.TB, folder string, changes ...func(*filestorage.Config)) (extension storage.Extension, closeIt func()) {
 	t.Helper()
 	factory := filestorage.NewFactory()

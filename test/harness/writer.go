@@ -14,7 +14,7 @@ import (
 )
 
 // Writer makes random changes to the pods of the namespace default, several at a time: creates, updates and deletes,
-// also of pods that another of its workers changes at the same moment.
+// even of pods that another of its workers is changing.
 type Writer struct {
 	cluster *Cluster
 	seed    uint64
@@ -22,18 +22,18 @@ type Writer struct {
 	created atomic.Int64
 
 	mu    sync.Mutex
-	names []string // of the pods that exist, as far as is known
+	names []string // of the pods believed to exist
 }
 
-// Operations of a Writer that have succeeded.
+// Operations counts a Writer's successful operations.
 type Operations struct {
 	Created, Updated, Deleted int
 }
 
-// Total is the sum.
+// Total returns the sum.
 func (o Operations) Total() int { return o.Created + o.Updated + o.Deleted }
 
-// NewWriter returns a writer that knows the pods that exist. It tells the test's log its seed.
+// NewWriter returns a writer that knows the existing pods. It logs its seed.
 func NewWriter(t testing.TB, c *Cluster) *Writer {
 	t.Helper()
 	w := &Writer{cluster: c, seed: rand.Uint64()}
@@ -50,8 +50,8 @@ func NewWriter(t testing.TB, c *Cluster) *Writer {
 
 const workers = 4
 
-// Write makes changes until enough says so of what has been done. It asks after each of them. None is under way any
-// more when it returns.
+// Write makes changes until enough returns true, which is called after each of them. No change is in progress when it
+// returns.
 func (w *Writer) Write(t testing.TB, enough func(Operations) bool) Operations {
 	t.Helper()
 	var (
@@ -123,7 +123,7 @@ func (w *Writer) add(name string) {
 	w.names = append(w.names, name)
 }
 
-// pick returns the name of a pod, and forgets it if it is to be deleted.
+// pick returns the name of a pod, and forgets it if it will be deleted.
 func (w *Writer) pick(random *rand.Rand, forget bool) string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -140,7 +140,7 @@ func (w *Writer) pick(random *rand.Rand, forget bool) string {
 	return name
 }
 
-// Times is enough when that many changes were made.
+// Times returns an enough function for that many changes.
 func Times(n int) func(Operations) bool {
 	return func(o Operations) bool { return o.Total() >= n }
 }

@@ -19,7 +19,7 @@ func (c *ControlPlane) StartAPIServer(ctx context.Context) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.apiserver != nil && c.apiserver.Running() {
-		return fmt.Errorf("cannot start kube-apiserver: it is started already, as process %d", c.apiserver.PID())
+		return fmt.Errorf("cannot start kube-apiserver: it is already running, as process %d", c.apiserver.PID())
 	}
 	tls, err := rest.TLSConfigFor(c.admin)
 	if err != nil {
@@ -43,7 +43,7 @@ func (c *ControlPlane) apiServerArgs() []string {
 		"--bind-address=127.0.0.1",
 		"--advertise-address=127.0.0.1",
 		fmt.Sprintf("--secure-port=%d", c.apiPort),
-		// Endpoints of the service kubernetes may not be on loopback, so nobody keeps them.
+		// Endpoints of the service kubernetes may not be on loopback, so they are not maintained.
 		"--endpoint-reconciler-type=none",
 		"--service-cluster-ip-range=10.0.0.0/16",
 		"--tls-cert-file=" + c.path(serverCertFile),
@@ -53,7 +53,7 @@ func (c *ControlPlane) apiServerArgs() []string {
 		"--service-account-key-file=" + c.path(serviceAccountFile),
 		"--service-account-signing-key-file=" + c.path(serviceAccountFile),
 		"--authorization-mode=RBAC",
-		// It refuses every pod until a controller has made the namespace's service account.
+		// It refuses every pod until a controller has created the namespace's service account.
 		"--disable-admission-plugins=ServiceAccount",
 	}
 	if c.options.AuditLog {

@@ -1,6 +1,6 @@
-// Package controlplane starts a real etcd and a real kube-apiserver on loopback, for tests and demonstrations.
-// There are no nodes and no controllers: what the API server is told is what exists. It needs no root, takes free
-// ports, keeps its data in a temporary folder, and leaves nothing behind.
+// Package controlplane starts a real etcd and a real kube-apiserver on loopback, for tests and demonstrations. There
+// are no nodes and no controllers: only clients create and change objects. It needs no root, uses free ports, keeps its
+// data in a temporary folder, and leaves nothing behind.
 package controlplane
 
 import (
@@ -31,11 +31,11 @@ type Options struct {
 	// AuditLog makes the API server write one JSON line for each request and stage, metadata only.
 	AuditLog bool
 
-	// APIServerArgs and EtcdArgs come after our own flags, so that they win over them.
+	// APIServerArgs and EtcdArgs come after our own flags and override them.
 	APIServerArgs []string
 	EtcdArgs      []string
 
-	// Log is given what both processes print. Nil: only the end of it is kept, for error messages.
+	// Log receives the output of both processes. If nil, only its end is kept, for error messages.
 	Log io.Writer
 }
 
@@ -55,14 +55,14 @@ type ControlPlane struct {
 	apiserver *child.Child
 }
 
-// How long a process may take to get ready, and how long Stop lets it end by itself. An API server with open
-// watches would take a minute, and nobody needs its last words.
+// How long a process may take to get ready, and how long Stop waits for its end. An API server with open watches would
+// take a minute, and its last output does not matter.
 const (
 	readyTimeout = 60 * time.Second
 	stopGrace    = 2 * time.Second
 )
 
-// Start returns when the API server is ready. ctx bounds only the start.
+// Start starts both and returns when the API server is ready. ctx bounds only the start.
 func Start(ctx context.Context, o Options) (*ControlPlane, error) {
 	if o.Binaries == "" {
 		o.Binaries = os.Getenv("KUBEBUILDER_ASSETS")
@@ -110,25 +110,25 @@ func (c *ControlPlane) start(ctx context.Context) error {
 	return c.StartAPIServer(ctx)
 }
 
-// RESTConfig is a copy of the configuration of a client that may do everything, as fast as it likes.
+// RESTConfig returns a copy of the configuration of a client with all rights and no rate limit.
 func (c *ControlPlane) RESTConfig() *rest.Config { return rest.CopyConfig(c.admin) }
 
-// Kubeconfig is the path of a kubeconfig file with the rights of RESTConfig.
+// Kubeconfig returns the path of a kubeconfig file with the rights of RESTConfig.
 func (c *ControlPlane) Kubeconfig() string { return c.kubeconfig }
 
-// Address is host:port of the API server. It stays the same across restarts.
+// Address returns host:port of the API server. It stays the same across restarts.
 func (c *ControlPlane) Address() string { return fmt.Sprintf("127.0.0.1:%d", c.apiPort) }
 
-// EtcdEndpoint is the URL of etcd, without TLS. It stays the same across restarts.
+// EtcdEndpoint returns the URL of etcd, without TLS. It stays the same across restarts.
 func (c *ControlPlane) EtcdEndpoint() string { return fmt.Sprintf("http://127.0.0.1:%d", c.etcdPort) }
 
-// AuditLog is the path of the API server's audit log: one JSON object a line. Only with Options.AuditLog.
+// AuditLog returns the path of the API server's audit log, with one JSON object per line. Only with Options.AuditLog.
 func (c *ControlPlane) AuditLog() string { return c.path("audit.log") }
 
-// EtcdPID is the process id of etcd, or 0 when it was not started or was ended by us.
+// EtcdPID returns the process id of etcd, or 0 if it was not started or was ended by us.
 func (c *ControlPlane) EtcdPID() int { return c.pid(&c.etcd) }
 
-// APIServerPID is the same of the API server.
+// APIServerPID does the same for the API server.
 func (c *ControlPlane) APIServerPID() int { return c.pid(&c.apiserver) }
 
 func (c *ControlPlane) pid(which **child.Child) int {
@@ -140,24 +140,24 @@ func (c *ControlPlane) pid(which **child.Child) int {
 	return (*which).PID()
 }
 
-// StopAPIServer ends the API server as an administrator would, with SIGTERM, and kills it when ctx ends first. With
-// open watches the API server takes about a minute to end by itself.
+// StopAPIServer ends the API server like an administrator, with SIGTERM, and kills it if ctx ends first. With open
+// watches the API server takes about a minute to end.
 func (c *ControlPlane) StopAPIServer(ctx context.Context) error {
 	return c.end(&c.apiserver, func(p *child.Child) error { return p.Stop(ctx, syscall.SIGTERM) })
 }
 
-// KillAPIServer ends the API server as a crash would.
+// KillAPIServer ends the API server like a crash.
 func (c *ControlPlane) KillAPIServer() error { return c.end(&c.apiserver, (*child.Child).Kill) }
 
-// StopEtcd ends etcd with SIGTERM, and kills it when ctx ends first.
+// StopEtcd ends etcd with SIGTERM, and kills it if ctx ends first.
 func (c *ControlPlane) StopEtcd(ctx context.Context) error {
 	return c.end(&c.etcd, func(p *child.Child) error { return p.Stop(ctx, syscall.SIGTERM) })
 }
 
-// KillEtcd ends etcd as a crash would. Its data may be damaged, for it does not wait for the disk.
+// KillEtcd ends etcd like a crash. Its data may be damaged, because it does not wait for the disk.
 func (c *ControlPlane) KillEtcd() error { return c.end(&c.etcd, (*child.Child).Kill) }
 
-// end ends a process if there is one. How it ended is of no interest here: it was told to.
+// end ends a process if there is one. How it ended does not matter.
 func (c *ControlPlane) end(which **child.Child, how func(*child.Child) error) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -203,7 +203,7 @@ func checkBinaries(folder string) error {
 	return nil
 }
 
-// lockedWriter is shared by two processes.
+// lockedWriter is a writer shared by two processes.
 type lockedWriter struct {
 	mu   sync.Mutex
 	next io.Writer

@@ -24,7 +24,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// start starts a control plane for one test. Its folder is inside the test's, so that leftovers can be seen.
+// start starts a control plane for one test. Its folder is inside the test's, so that leftovers are noticed.
 func start(t *testing.T, o Options) *ControlPlane {
 	t.Helper()
 	t.Setenv("TMPDIR", t.TempDir())
@@ -62,9 +62,9 @@ func TestStartAndStop(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The folder that the binaries come from is named after their version, unless it is the user's own.
+	// The folder of the binaries is named after their version, unless it is the user's own.
 	if want := filepath.Base(os.Getenv("KUBEBUILDER_ASSETS")); strings.HasPrefix(want, "v1.") && version.GitVersion != want {
-		t.Errorf("the API server says that it is %s, want %s", version.GitVersion, want)
+		t.Errorf("the API server's version is %s, want %s", version.GitVersion, want)
 	}
 	namespaces, err := admin.CoreV1().Namespaces().List(t.Context(), metav1.ListOptions{})
 	if err != nil {
@@ -161,7 +161,7 @@ func TestCredentials(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Not the cluster role "view": a controller would have to fill it.
+	// Not the cluster role "view", which a controller would have to fill.
 	role := &rbacv1.Role{
 		ObjectMeta: metav1.ObjectMeta{Name: "reader"},
 		Rules:      []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"list"}}},
@@ -208,7 +208,7 @@ func TestCredentials(t *testing.T) {
 	}
 }
 
-// usable asks the API server with a kubeconfig file what its owner may do.
+// usable asks the API server about the rights of a kubeconfig file's user.
 func usable(t *testing.T, kubeconfig string) error {
 	t.Helper()
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
@@ -256,7 +256,7 @@ func TestFeatureGatesAndAuditLog(t *testing.T) {
 		}
 	}
 	if !seen {
-		t.Errorf("the audit log does not tell of the watch: %s", content)
+		t.Errorf("the audit log does not contain the watch: %s", content)
 	}
 }
 
@@ -277,7 +277,7 @@ func TestStartFails(t *testing.T) {
 				t.Fatal("started", c.Stop())
 			}
 			if !strings.Contains(err.Error(), test.want) {
-				t.Errorf("the error does not tell of %q: %v", test.want, err)
+				t.Errorf("the error does not contain %q: %v", test.want, err)
 			}
 		})
 	}

@@ -15,14 +15,14 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// Credentials let somebody in, as a client configuration and as a kubeconfig file of the same content. They give
+// Credentials authenticate a user, as a client configuration and as a kubeconfig file with the same content. They give
 // no rights: those come from RBAC, except for the group system:masters.
 type Credentials struct {
 	Config     *rest.Config
 	Kubeconfig string // path
 }
 
-// UserCredentials makes a client certificate for the user in the groups.
+// UserCredentials creates a client certificate for the user in the groups.
 func (c *ControlPlane) UserCredentials(user string, groups ...string) (Credentials, error) {
 	pair, err := c.ca.Client(user, groups)
 	if err != nil {
@@ -33,11 +33,11 @@ func (c *ControlPlane) UserCredentials(user string, groups ...string) (Credentia
 	return c.credentials(config)
 }
 
-// ServiceAccountCredentials makes a token for the service account, which is created if it is not there. Its
+// ServiceAccountCredentials creates a token for the service account, which is created if it does not exist. Its
 // namespace must exist. In RBAC it is the subject {Kind: ServiceAccount, Namespace: namespace, Name: name}.
 func (c *ControlPlane) ServiceAccountCredentials(ctx context.Context, namespace, name string) (Credentials, error) {
 	fail := func(err error) (Credentials, error) {
-		return Credentials{}, fmt.Errorf("cannot make a token for service account %s/%s: %w", namespace, name, err)
+		return Credentials{}, fmt.Errorf("cannot create a token for service account %s/%s: %w", namespace, name, err)
 	}
 	httpClient, err := rest.HTTPClientFor(c.admin)
 	if err != nil {
@@ -62,8 +62,8 @@ func (c *ControlPlane) ServiceAccountCredentials(ctx context.Context, namespace,
 	return c.credentials(config)
 }
 
-// WriteKubeconfig writes config as a kubeconfig file and returns its path: for example a copy of a Credentials'
-// Config whose Host is that of a proxy. The file goes with the control plane.
+// WriteKubeconfig writes config as a kubeconfig file and returns its path: for example a copy of a Credentials' Config
+// whose Host is that of a proxy. The file is removed with the control plane.
 func (c *ControlPlane) WriteKubeconfig(config *rest.Config) (string, error) {
 	const name = "controlplane"
 	content, err := clientcmd.Write(clientcmdapi.Config{
@@ -109,7 +109,8 @@ func (c *ControlPlane) credentials(config *rest.Config) (Credentials, error) {
 	return Credentials{Config: config, Kubeconfig: path}, nil
 }
 
-// anonymous knows the API server, but not who asks. The client's own rate limit is off: nothing here is shared.
+// anonymous returns a configuration without credentials. The client's own rate limit is off, because nothing here is
+// shared.
 func (c *ControlPlane) anonymous() *rest.Config {
 	return &rest.Config{
 		Host:            "https://" + c.Address(),

@@ -14,7 +14,7 @@ func (c *ControlPlane) StartEtcd(ctx context.Context) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.etcd != nil && c.etcd.Running() {
-		return fmt.Errorf("cannot start etcd: it is started already, as process %d", c.etcd.PID())
+		return fmt.Errorf("cannot start etcd: it is already running, as process %d", c.etcd.PID())
 	}
 	p, err := child.Start(exec.Command(c.binary("etcd"), c.etcdArgs()...), c.options.Log)
 	if err != nil {
@@ -28,11 +28,11 @@ func (c *ControlPlane) StartEtcd(ctx context.Context) error {
 	return nil
 }
 
-// EtcdDataDir is the folder of etcd's data. It may be replaced while etcd does not run.
+// EtcdDataDir returns the folder of etcd's data. It may be replaced while etcd does not run.
 func (c *ControlPlane) EtcdDataDir() string { return c.path("etcd") }
 
 func (c *ControlPlane) etcdArgs() []string {
-	// One member talks to no peer, so its peer address needs no port that anybody knows.
+	// A single member has no peers, so its peer address needs no known port.
 	const peer = "http://127.0.0.1:0"
 	args := []string{
 		"--name=default",
@@ -42,7 +42,7 @@ func (c *ControlPlane) etcdArgs() []string {
 		"--listen-peer-urls=" + peer,
 		"--initial-advertise-peer-urls=" + peer,
 		"--initial-cluster=default=" + peer,
-		// The data live as long as the process; waiting for the disk would only make it slow.
+		// The data lives as long as the process; waiting for the disk would only slow it down.
 		"--unsafe-no-fsync",
 		"--quota-backend-bytes=8589934592",
 		"--log-level=warn",

@@ -7,8 +7,8 @@ import (
 	"strconv"
 )
 
-// freePort returns a port that nobody listens on. It lies below the ranges that operating systems take for
-// outgoing connections, so that none of those has it when a stopped process comes back to it.
+// freePort returns a port without a listener. It is below the ranges that operating systems use for outgoing
+// connections, so that it is still free when a stopped process is restarted.
 func freePort() (int, error) {
 	var last error
 	for range 100 {

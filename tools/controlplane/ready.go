@@ -11,8 +11,8 @@ import (
 	"github.com/k8swatchlist/k8swatchlistreceiver/tools/controlplane/child"
 )
 
-// waitReady asks url until it answers 200. A process that ends or does not get ready in time is an error, with the
-// last lines that it printed.
+// waitReady polls url until it answers 200. It is an error, with the last lines of output, if the process ends or does
+// not get ready in time.
 func waitReady(ctx context.Context, p *child.Child, transport *http.Transport, url string) error {
 	defer transport.CloseIdleConnections()
 	client := &http.Client{Transport: transport, Timeout: 5 * time.Second}
@@ -25,15 +25,15 @@ func waitReady(ctx context.Context, p *child.Child, transport *http.Transport, u
 		if err == nil {
 			return nil
 		}
-		// The error of a request that ran out of time says less than the one before it.
+		// The error of a request that timed out is less useful than the one before it.
 		if ctx.Err() == nil {
 			last = err
 		}
 		select {
 		case <-p.Done():
-			return fmt.Errorf("it ended by itself (%v); it printed last:\n%s", p.Err(), p.Tail())
+			return fmt.Errorf("it ended (%v); its last output:\n%s", p.Err(), p.Tail())
 		case <-ctx.Done():
-			return fmt.Errorf("it did not get ready: %w; the last answer: %w; it printed last:\n%s", ctx.Err(), last, p.Tail())
+			return fmt.Errorf("it did not get ready: %w; the last answer: %w; its last output:\n%s", ctx.Err(), last, p.Tail())
 		case <-time.After(50 * time.Millisecond):
 		}
 	}

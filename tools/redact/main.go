@@ -1,10 +1,10 @@
-// Command redact prints what the receiver would emit of Kubernetes objects, and which rule masked what.
+// Command redact prints Kubernetes objects as the receiver would emit them, and which rule masked what.
 //
 //	redact < object.yaml
 //	kubectl get configmap x -o yaml | redact -configmaps scan
 //
-// It reads YAML or JSON, one object or several, from standard input. The redacted objects go to standard output as
-// YAML, and a line for each masked value to standard error.
+// It reads one or more objects as YAML or JSON from standard input. It prints the redacted objects to standard output
+// as YAML, and a line for each masked value to standard error.
 package main
 
 import (
@@ -115,7 +115,7 @@ func printRedacted(object []byte, resource string, keep []string, o redact.Optio
 	}
 	fmt.Fprintf(out, "---\n%s", seen)
 	if redacted.RedactionFailed {
-		fmt.Fprintln(log, "the object cannot be walked: only its identity would leave")
+		fmt.Fprintln(log, "the object cannot be processed: only its identity would be emitted")
 	}
 	for _, r := range redactions {
 		fmt.Fprintf(log, "%-14s %s\n", r.Rule, r.Path)
@@ -123,7 +123,7 @@ func printRedacted(object []byte, resource string, keep []string, o redact.Optio
 	return nil
 }
 
-// guess returns the resource of a kind, which matters for Secrets, ConfigMaps and Events only.
+// guess returns the resource of a kind, which matters only for Secrets, ConfigMaps and Events.
 func guess(apiVersion, kind string) (plural, group string) {
 	if i := strings.IndexByte(apiVersion, '/'); i >= 0 {
 		group = apiVersion[:i]

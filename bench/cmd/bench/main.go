@@ -1,4 +1,4 @@
-// Command bench measures the receiver beside its peers, and writes tables, plots and the single results.
+// Command bench measures the receiver and its peers, and writes tables, plots and the individual results.
 package main
 
 import (
@@ -19,19 +19,19 @@ import (
 
 func main() {
 	var o runner.Options
-	flag.StringVar(&o.Binaries, "binaries", "bin/bench", "folder of the small programs that are measured")
+	flag.StringVar(&o.Binaries, "binaries", "bin/bench", "folder of the small measured programs")
 	flag.StringVar(&o.Collector, "collector", "bin/otelcol-watchlist", "the Collector with this receiver")
 	flag.StringVar(&o.Peer, "peer", "bin/otelcol-peer", "the Collector with k8sobjects")
-	flag.BoolVar(&o.Quick, "quick", false, "fewer objects, shorter, each once: to see that everything works")
-	flag.StringVar(&o.Profiles, "profiles", "", "folder for CPU profiles of floor, reflector and receiver, which cost them some time")
-	flag.IntVar(&o.Runs, "runs", 3, "how often what is short is measured")
+	flag.BoolVar(&o.Quick, "quick", false, "fewer objects, shorter, each once: to check that everything works")
+	flag.StringVar(&o.Profiles, "profiles", "", "folder for CPU profiles of floor, reflector and receiver, which slow them down")
+	flag.IntVar(&o.Runs, "runs", 3, "how often short measurements are repeated")
 	flag.StringVar(&o.ControlPlane, "control-plane", os.Getenv("KUBEBUILDER_ASSETS"), "folder of etcd and kube-apiserver, for -server real")
 	server := flag.String("server", "both", "replay, real (a kube-apiserver) or both")
 	pods := flag.String("pods", "", "numbers of pods on a real API server, ascending, separated by commas (default 20000,50000, or 2000 if -quick)")
 	scenarios := flag.String("only", "", "scenarios, separated by commas, of "+strings.Join(runner.Scenarios, ", "))
 	output := outputs{}
-	flag.StringVar(&output.json, "json", "bin/bench/results.json", "file for the single results")
-	flag.StringVar(&output.docs, "docs", "", "folder of the documentation; only a whole run, not -quick, writes there")
+	flag.StringVar(&output.json, "json", "bin/bench/results.json", "file for the individual results")
+	flag.StringVar(&output.docs, "docs", "", "folder of the documentation; only a complete run, not -quick, writes there")
 	flag.Parse()
 	if *scenarios != "" {
 		o.Scenarios = strings.Split(*scenarios, ",")
@@ -55,7 +55,7 @@ func main() {
 	for number := range strings.SplitSeq(*pods, ",") {
 		n, err := strconv.Atoi(number)
 		if err != nil {
-			fail(fmt.Errorf("-pods: %s is no number", number))
+			fail(fmt.Errorf("-pods: %s is not a number", number))
 		}
 		o.Real = append(o.Real, n)
 	}
@@ -77,7 +77,7 @@ func run(ctx context.Context, o runner.Options, output outputs) error {
 	}
 	failed := errors.Join(s.Run(ctx), s.Close())
 	if failed != nil {
-		output.docs = "" // what was measured until then is not all that a page should show
+		output.docs = "" // an incomplete measurement must not replace the page
 	}
 	s.Results.Flags = commandLine()
 	tables := s.Results.Markdown()
@@ -87,18 +87,18 @@ func run(ctx context.Context, o runner.Options, output outputs) error {
 	if output.docs != "" {
 		figures, plots = filepath.Join(output.docs, "performance-figures.md"), filepath.Join(output.docs, "img")
 	}
-	if err := os.MkdirAll(plots, 0o755); err != nil { //nolint:gosec // everybody may read it
+	if err := os.MkdirAll(plots, 0o755); err != nil { //nolint:gosec // anyone may read it
 		return errors.Join(failed, err)
 	}
 	return errors.Join(
 		failed,
 		s.Results.WriteJSON(output.json),
-		os.WriteFile(figures, []byte(tables), 0o644), //nolint:gosec // everybody may read it
+		os.WriteFile(figures, []byte(tables), 0o644), //nolint:gosec // anyone may read it
 		s.Results.WritePlots(plots),
 	)
 }
 
-// commandLine is what was asked for, as one says it to make.
+// commandLine returns the flags of this run as given to make.
 func commandLine() string {
 	var said []string
 	flag.Visit(func(f *flag.Flag) {

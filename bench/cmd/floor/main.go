@@ -1,4 +1,4 @@
-// Command floor reads what a watch sends and does nothing with it.
+// Command floor reads a watch and does nothing with it.
 package main
 
 import (

@@ -1,4 +1,4 @@
-// Command receiver runs the receiver without a collector around it.
+// Command receiver runs the receiver without a Collector.
 package main
 
 import (

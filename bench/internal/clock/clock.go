@@ -1,5 +1,5 @@
-// Package clock tells times that processes of one machine can compare, and what a process has used. It knows Linux
-// only.
+// Package clock reads times that processes of one machine can compare, and the CPU time of processes. It works only on
+// Linux.
 package clock
 
 import (
@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Now is the time since the machine's start, the same in every process.
+// Now returns the time since the machine's start, which is the same in every process.
 func Now() time.Duration {
 	d, err := read(unix.CLOCK_MONOTONIC)
 	if err != nil {
@@ -18,8 +18,7 @@ func Now() time.Duration {
 	return d
 }
 
-// CPU is the time of the processor that a process has used so far, all threads, in user and kernel mode, to the
-// nanosecond.
+// CPU returns the processor time of a process so far, of all threads, in user and kernel mode, to the nanosecond.
 func CPU(pid int) (time.Duration, error) {
 	const processClock = 2 // CPUCLOCK_SCHED of all threads; see clock_getcpuclockid(3)
 	d, err := read(^int32(pid)<<3 | processClock)

@@ -1,5 +1,5 @@
-// Package contender is what the small programs that are measured have in common: how they are told what to read, and
-// how they tell what they have read.
+// Package contender is the common part of the small measured programs: their command line, and how they report what
+// they have read.
 package contender
 
 import (
@@ -23,18 +23,18 @@ import (
 	"github.com/k8swatchlist/k8swatchlistreceiver/bench/internal/clock"
 )
 
-// Options say what to read.
+// Options configure what to read.
 type Options struct {
 	Kubeconfig          string
-	Server, CA          string // of the API server: URL, and file
-	Certificate, Key    string // files of the client's own, if it needs them
+	Server, CA          string // URL of the API server, and file of its authority
+	Certificate, Key    string // files of the client, if it needs them
 	Resources           string // paths such as api/v1/pods, separated by commas
 	Metadata, Gzip      bool
-	Stamps              string // file for the times at which changes came
-	Profile             string // file for a profile of the processor time
+	Stamps              string // file for the arrival times of changes
+	Profile             string // file for a CPU profile
 	SmallestBatch, JSON bool
 
-	Progress *Progress // told of what is read
+	Progress *Progress // counts what is read
 }
 
 // Flags reads the command line.
@@ -48,9 +48,9 @@ func Flags() Options {
 	flag.StringVar(&o.Resources, "resources", "api/v1/pods", "paths of resources, separated by commas")
 	flag.BoolVar(&o.Metadata, "metadata", false, "ask for the metadata only")
 	flag.BoolVar(&o.Gzip, "gzip", false, "let the server compress")
-	flag.StringVar(&o.Stamps, "stamps", "", "file for the times at which changes came")
-	flag.StringVar(&o.Profile, "profile", "", "file for a profile of the processor time")
-	flag.BoolVar(&o.SmallestBatch, "smallest-batch", false, "let no record wait for others")
+	flag.StringVar(&o.Stamps, "stamps", "", "file for the arrival times of changes")
+	flag.StringVar(&o.Profile, "profile", "", "file for a CPU profile")
+	flag.BoolVar(&o.SmallestBatch, "smallest-batch", false, "send each record without waiting for others")
 	flag.BoolVar(&o.JSON, "json", false, "bodies as JSON; of the floor, metadata as JSON too")
 	flag.Parse()
 	return o
@@ -59,53 +59,53 @@ func Flags() Options {
 // Paths of the resources.
 func (o *Options) Paths() []string { return strings.Split(o.Resources, ",") }
 
-// Stamp is when a version of an object came.
+// Stamp is the arrival time of a version of an object.
 type Stamp struct {
 	Version uint64
 	At      time.Duration // clock.Now
 }
 
-// Progress is what was read so far.
+// Progress counts what was read so far.
 type Progress struct {
-	Objects  atomic.Int64 // that existed
+	Objects  atomic.Int64 // of the initial state
 	Changes  atomic.Int64
 	complete atomic.Int64
 	expected int64
 	done     chan struct{}
 }
 
-// NewProgress is of somebody who reads so many resources.
+// NewProgress returns the progress of a reader of that many resources.
 func NewProgress(resources int) *Progress {
 	return &Progress{expected: int64(resources), done: make(chan struct{})}
 }
 
-// CompleteOne reports whether the initial state of one resource is complete.
+// CompleteOne notes that the initial state of one resource is complete.
 func (p *Progress) CompleteOne() {
 	if p.complete.Add(1) == p.expected {
 		close(p.done)
 	}
 }
 
-// Complete is closed when the initial states of all resources are.
+// Complete returns a channel that is closed when the initial states of all resources are complete.
 func (p *Progress) Complete() <-chan struct{} { return p.done }
 
-// Result is what was read.
+// Result is what was read in total.
 type Result struct {
 	Objects, Changes int64
 	AllocBytes       uint64
-	HeapBytes        uint64        // that are reachable
-	LongestPause     time.Duration // of the garbage collector, of all so far
+	HeapBytes        uint64        // reachable heap
+	LongestPause     time.Duration // longest pause of the garbage collector so far
 }
 
-// CompleteLine is what a program prints when it has read the initial states.
+// CompleteLine is printed when a program has read the initial states.
 const CompleteLine = "complete"
 
-// Run runs a program until it is told to end. It tells the result as a line of JSON at the end, and when SIGUSR1 asks.
+// Run runs a program until it is signalled to end. It prints the result as a line of JSON at the end, and on SIGUSR1.
 func Run(o Options, run func(context.Context, Options) ([]Stamp, error)) {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	o.Progress = NewProgress(len(o.Paths()))
-	var telling sync.WaitGroup
-	telling.Go(func() {
+	var reporting sync.WaitGroup
+	reporting.Go(func() {
 		select {
 		case <-o.Progress.Complete():
 			fmt.Println(CompleteLine)
@@ -114,12 +114,12 @@ func Run(o Options, run func(context.Context, Options) ([]Stamp, error)) {
 	})
 	asked := make(chan os.Signal, 1)
 	signal.Notify(asked, syscall.SIGUSR1)
-	telling.Go(func() {
+	reporting.Go(func() {
 		for {
 			select {
 			case <-asked:
-				debug.FreeOSMemory() // the garbage would be taken for something that is kept
-				tell(o.Progress)
+				debug.FreeOSMemory() // garbage must not count as memory in use
+				printResult(o.Progress)
 			case <-ctx.Done():
 				return
 			}
@@ -127,9 +127,9 @@ func Run(o Options, run func(context.Context, Options) ([]Stamp, error)) {
 	})
 	stamps, err := profiled(o.Profile, func() ([]Stamp, error) { return run(ctx, o) })
 	stop()
-	telling.Wait()
+	reporting.Wait()
 	if err == nil {
-		tell(o.Progress)
+		printResult(o.Progress)
 	}
 	if err == nil && o.Stamps != "" {
 		err = writeStamps(o.Stamps, stamps)
@@ -156,7 +156,7 @@ func profiled(path string, run func() ([]Stamp, error)) ([]Stamp, error) {
 	return stamps, errors.Join(err, file.Close())
 }
 
-func tell(p *Progress) {
+func printResult(p *Progress) {
 	samples := []metrics.Sample{
 		{Name: "/gc/heap/allocs:bytes"}, {Name: "/memory/classes/heap/objects:bytes"}, {Name: "/sched/pauses/total/gc:seconds"},
 	}
@@ -183,7 +183,7 @@ func writeStamps(path string, stamps []Stamp) error {
 	return os.WriteFile(path, b, 0o600)
 }
 
-// ReadStamps reads what a program wrote.
+// ReadStamps reads the stamps that a program wrote.
 func ReadStamps(path string) ([]Stamp, error) {
 	content, err := os.ReadFile(path)
 	if err != nil {
@@ -200,5 +200,5 @@ func ReadStamps(path string) ([]Stamp, error) {
 	return all, nil
 }
 
-// Now is the time for a stamp.
+// Now returns the time for a stamp.
 func Now() time.Duration { return clock.Now() }

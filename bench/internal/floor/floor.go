@@ -1,5 +1,5 @@
-// Package floor reads what a watch sends, as little as can be done with it: it splits the bytes at newlines, or metadata
-// by the lengths of their protobuf messages, and counts. No client can be faster that reads frames with Go's HTTP client.
+// Package floor reads a watch with the least possible work: it splits the bytes at newlines, or metadata by the lengths
+// of their protobuf messages, and counts. No client that reads frames with Go's HTTP client can be faster.
 package floor
 
 import (
@@ -59,7 +59,7 @@ func newClient(o contender.Options) (*http.Client, error) {
 	}
 	return &http.Client{Transport: &http.Transport{
 		TLSClientConfig: config, ForceAttemptHTTP2: true, DisableCompression: !o.Gzip,
-		// As our receiver has it.
+		// The same as in our receiver.
 		HTTP2: &http.HTTP2Config{MaxReceiveBufferPerStream: 1 << 20, MaxReceiveBufferPerConnection: 64 << 20},
 	}}, nil
 }
@@ -94,7 +94,7 @@ func (r *reader) read(ctx context.Context, client *http.Client, o contender.Opti
 	return unlessEnded(ctx, r.frames(res.Body))
 }
 
-// accept is what our receiver asks for, unless metadata are wanted as JSON.
+// accept returns our receiver's Accept header, unless metadata is requested as JSON.
 func accept(o contender.Options) string {
 	const asMetadata = ";as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 	switch {
@@ -115,7 +115,7 @@ func unlessEnded(ctx context.Context, err error) error {
 
 func (r *reader) frames(body io.Reader) error { return split(body, lineEnd, r.frame) }
 
-// lineEnd is where the first line ends, of which so many bytes were seen before; 0: not yet.
+// lineEnd returns where the first line ends, of which seen bytes were already checked; 0: not yet.
 func lineEnd(rest []byte, seen int) int {
 	if at := bytes.IndexByte(rest[seen:], '\n'); at >= 0 {
 		return seen + at + 1
@@ -123,7 +123,7 @@ func lineEnd(rest []byte, seen int) int {
 	return 0
 }
 
-// split gives to take what end finds to be whole.
+// split passes each complete part, as found by end, to take.
 func split(body io.Reader, end func(rest []byte, seen int) int, take func([]byte)) error {
 	buffer, kept := make([]byte, 64<<10), 0
 	for {
@@ -152,7 +152,7 @@ var (
 func (r *reader) frame(line []byte) {
 	isBookmark := bytes.HasPrefix(line, bookmark)
 	r.count(isBookmark, isBookmark && bytes.Contains(line, endsState), func() string {
-		// The first one is the object's own in what the replay server sends.
+		// The replay server sends the object's own version first.
 		_, after, _ := bytes.Cut(line, versionKey)
 		digits, _, _ := bytes.Cut(after, []byte{'"'})
 		return string(digits)

@@ -10,14 +10,14 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// messages reads protobuf: the length of each message comes before it.
+// messages reads protobuf messages, each preceded by its length.
 func (r *reader) messages(body io.Reader) error {
 	return split(body, messageEnd, func(framed []byte) { r.message(framed[lengthBytes:]) })
 }
 
 const lengthBytes = 4
 
-// messageEnd is where the first message ends; 0: not yet.
+// messageEnd returns where the first message ends; 0: not yet.
 func messageEnd(rest []byte, _ int) int {
 	if len(rest) < lengthBytes {
 		return 0
@@ -39,7 +39,7 @@ func (r *reader) message(message []byte) {
 	r.count(isBookmark, isBookmark && bytes.Contains(message, endAnnotation), func() string { return versionIn(message) })
 }
 
-// versionIn decodes the whole message: it is asked for only where times are taken, and those are of JSON else.
+// versionIn decodes the whole message. It is used only if times are recorded, normally for JSON.
 func versionIn(message []byte) string {
 	var event metav1.WatchEvent
 	var envelope runtime.Unknown

@@ -1,4 +1,4 @@
-// Package library runs the receiver in this process, made by its factory as a collector would.
+// Package library runs the receiver in this process, created by its factory as in a Collector.
 package library
 
 import (
@@ -25,13 +25,13 @@ func Run(ctx context.Context, o contender.Options) ([]contender.Stamp, error) {
 	return RunInto(ctx, o, NewSink(o.Progress))
 }
 
-// RunInto does so with a sink that the caller has made.
+// RunInto is Run with the caller's sink.
 func RunInto(ctx context.Context, o contender.Options, sink *Sink) ([]contender.Stamp, error) {
 	err := receive(ctx, Config(o), sink)
 	return sink.Stamps(), err
 }
 
-// Config is the receiver's configuration as YAML.
+// Config returns the receiver's configuration as YAML.
 func Config(o contender.Options) string {
 	var names []string
 	for _, path := range o.Paths() {
@@ -49,7 +49,7 @@ func Config(o contender.Options) string {
 	return config
 }
 
-// Resource is the name of the resource at a path: pods, deployments.apps.
+// Resource returns the name of the resource at a path: pods, deployments.apps.
 func Resource(path string) string {
 	parts := strings.Split(path, "/")
 	if parts[0] == "api" {
@@ -77,29 +77,29 @@ func receive(ctx context.Context, yaml string, next consumer.Logs) error {
 	return r.Shutdown(grace)
 }
 
-// Sink counts the records of objects, and keeps when those of live changes came.
+// Sink counts the records of objects, and keeps the arrival times of live changes.
 type Sink struct {
 	progress *contender.Progress
 
 	mu     sync.Mutex
-	uids   map[string]struct{} // nil: they are not kept
+	uids   map[string]struct{} // nil: not kept
 	stamps []contender.Stamp
 }
 
 // NewSink returns an empty one.
 func NewSink(progress *contender.Progress) *Sink { return &Sink{progress: progress} }
 
-// KeepUIDs makes the sink tell how many different objects it saw.
+// KeepUIDs makes the sink count distinct objects.
 func (s *Sink) KeepUIDs() { s.uids = make(map[string]struct{}) }
 
-// UIDs is how many different objects it saw.
+// UIDs returns the number of distinct objects.
 func (s *Sink) UIDs() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.uids)
 }
 
-// Stamps are when the changes came so far.
+// Stamps returns the arrival times of the changes so far.
 func (s *Sink) Stamps() []contender.Stamp {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -155,7 +155,7 @@ func (s *Sink) add(record plog.LogRecord, now time.Duration) {
 	}
 }
 
-// bodyVersion is where contrib's k8sobjects receiver has the version, when it watches.
+// bodyVersion returns the version from where contrib's k8sobjects receiver has it in watch mode.
 func bodyVersion(value pcommon.Value) string {
 	for _, key := range []string{"object", "metadata", "resourceVersion"} {
 		if value.Type() != pcommon.ValueTypeMap {

@@ -1,4 +1,4 @@
-// Package reflection reads with client-go's reflector, as an informer does, through the dynamic client and into a store
+// Package reflection reads with client-go's reflector, like an informer, through the dynamic client and into a store
 // that keeps nothing.
 package reflection
 
@@ -42,7 +42,7 @@ func Run(ctx context.Context, o contender.Options) ([]contender.Stamp, error) {
 			return nil, err
 		}
 		source := client.Resource(resource)
-		// The client is named so that the reflector knows whether it can stream the initial state.
+		// The reflector needs the client to know whether it can stream the initial state.
 		lw := cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
 			ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 				return source.List(ctx, options)
@@ -69,8 +69,8 @@ func parse(path string) (schema.GroupVersionResource, error) {
 	return schema.GroupVersionResource{}, errors.New("cannot read the path " + path)
 }
 
-// store counts what it is given. While the reflector streams an initial state it keeps the objects in a store of its
-// own, as client-go does, and hands them over here at its end.
+// store counts what it receives. While the reflector streams an initial state, it keeps the objects in client-go's own
+// temporary store, and passes them on at the end.
 type store struct{ *contender.Progress }
 
 func (s *store) Add(any) error    { s.Changes.Add(1); return nil }

@@ -1,3 +1,3 @@
-// Package runner runs the contenders, each a process of its own, one after the other on the same server, and measures
-// what they use.
+// Package runner runs the contenders, each a process of its own, one after another with the same server, and measures
+// their resource usage.
 package runner

@@ -35,7 +35,7 @@ func (o *Options) wants(scenario string) bool {
 	return false
 }
 
-// Session is one run of everything that was asked for.
+// Session is one run of all requested scenarios.
 type Session struct {
 	Options
 	Results Results
@@ -44,11 +44,11 @@ type Session struct {
 	started int // collectors so far
 }
 
-// NewSession makes a folder for what the contenders need.
+// NewSession creates a folder for the contenders' files.
 func NewSession(o Options) (*Session, error) {
 	folder, err := os.MkdirTemp("", "bench-")
 	if err != nil {
-		return nil, fmt.Errorf("cannot make a folder: %w", err)
+		return nil, fmt.Errorf("cannot create a folder: %w", err)
 	}
 	return &Session{Options: o, folder: folder, Results: Results{Machine: machine()}}, nil
 }
@@ -60,7 +60,7 @@ func (s *Session) binary(name string) string { return filepath.Join(s.Binaries, 
 
 func say(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) }
 
-// Machine is what the figures were measured on.
+// Machine describes where the figures were measured.
 type Machine struct {
 	Processor string
 	Cores     int
@@ -93,7 +93,7 @@ func machine() Machine {
 	return m
 }
 
-// field is the value of the first line "name : value" of a file.
+// field returns the value of the first line "name : value" of a file.
 func field(path, name string) string {
 	file, err := os.Open(path)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 
 var podsOnly = []string{"api/v1/pods"}
 
-// initial measures what it takes to read the pods that exist.
+// initial measures the cost of reading the existing pods.
 func (s *Session) initial(ctx context.Context) error {
 	objects, large := 20000, 50000
 	runs := s.Runs
@@ -90,7 +90,7 @@ func (s *Session) counts(ctx context.Context) error {
 		err := s.onStage(func(st *stage) error {
 			for _, k := range []contenderKind{theFloor, oursMap, oursJSON, reflector, peerPull} {
 				if n > 100_000 && (k.name == reflector.name || k.name == peerPull.name) {
-					continue // they hold all objects, which is more than the memory there is
+					continue // they hold all objects, which exceeds the memory
 				}
 				if err := s.initialOf(ctx, st, k, "counts", n, 0); err != nil {
 					return err
@@ -105,7 +105,7 @@ func (s *Session) counts(ctx context.Context) error {
 	return nil
 }
 
-// idle measures what it takes to watch 30 resources in which nothing happens.
+// idle measures the cost of watching 30 resources without changes.
 func (s *Session) idle(ctx context.Context) error {
 	seconds := 20
 	if s.Quick {

@@ -11,8 +11,8 @@ import (
 	"github.com/k8swatchlist/k8swatchlistreceiver/bench/replay"
 )
 
-// inventory measures what our receiver keeps of each object: the difference between one that knows many and one that
-// knows a few, both after a garbage collection.
+// inventory measures our receiver's memory per object: the difference between one that knows many and one that knows a
+// few, both after a garbage collection.
 func (s *Session) inventory(ctx context.Context) error {
 	few, many := 1000, 1_000_000
 	if s.Quick {
@@ -20,7 +20,7 @@ func (s *Session) inventory(ctx context.Context) error {
 	}
 	var kept [2]keeps
 	for i, objects := range []int{few, many} {
-		say("what is kept of %d pods", objects)
+		say("memory per object with %d pods", objects)
 		err := s.onStage(func(st *stage) error {
 			var err error
 			kept[i], err = s.keepsOf(ctx, st, objects)
@@ -54,13 +54,13 @@ func (s *Session) keepsOf(ctx context.Context, st *stage, objects int) (keeps, e
 	k := keeps{peak: peakOf(r.PID())}
 	err = r.Signal(syscall.SIGUSR1)
 	for ticker := time.Tick(10 * time.Millisecond); err == nil; <-ticker {
-		var told []contender.Result
-		if told, err = r.output.results(); len(told) > 0 {
-			k.Result = told[0]
+		var results []contender.Result
+		if results, err = r.output.results(); len(results) > 0 {
+			k.Result = results[0]
 			break
 		}
 		if !r.Running() || ctx.Err() != nil {
-			err = fmt.Errorf("it does not tell what it keeps: %s", r.Tail())
+			err = fmt.Errorf("it does not report its memory: %s", r.Tail())
 		}
 	}
 	if err == nil {

@@ -14,7 +14,7 @@ func linger(ctx context.Context, p *process, seconds int) error {
 	case <-timer.C:
 		return nil
 	case <-p.Done():
-		return fmt.Errorf("it ended by itself: %s", p.Tail())
+		return fmt.Errorf("it ended unexpectedly: %s", p.Tail())
 	case <-ctx.Done():
 		return ctx.Err()
 	}

@@ -14,13 +14,13 @@ import (
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/testkit/otelcol"
 )
 
-// smallestBatch has no record wait for others: what is there is given on.
+// smallestBatch sends each record without waiting for others.
 const smallestBatch = "{timeout: 0s}"
 
-// livePods exist while they change.
+// livePods is the number of pods that change.
 const livePods = 1000
 
-// live measures what a change costs.
+// live measures the cost of a change.
 func (s *Session) live(ctx context.Context) error {
 	const rate = 1000
 	seconds, runs := 5, s.Runs
@@ -30,7 +30,7 @@ func (s *Session) live(ctx context.Context) error {
 	return s.onStage(func(st *stage) error {
 		pods := st.Resource("pods")
 		for run := range runs {
-			say("%d changes a second of pods of 8 KB, run %d of %d", rate, run+1, runs)
+			say("%d changes per second of pods of 8 KB, run %d of %d", rate, run+1, runs)
 			for _, k := range []contenderKind{theFloor, oursMap, oursJSON, reflector, peerWatch} {
 				r, err := s.begin(ctx, st, k, setup{resources: podsOnly}, livePods)
 				if err != nil {
@@ -52,7 +52,7 @@ func (s *Session) live(ctx context.Context) error {
 						return err
 					}
 					if n := int(metrics.Sum(acceptedRecords)); n < made {
-						return fmt.Errorf("%s has given on %d records, and there were %d changes", k.name, n, made)
+						return fmt.Errorf("%s has emitted %d records, but there were %d changes", k.name, n, made)
 					}
 				}
 				if err := r.finish(ctx, livePods); err != nil {
@@ -71,19 +71,19 @@ func changeFor(ctx context.Context, st *stage, r *replay.Resource, rate, seconds
 	return st.ChangeAt(ctx, r, rate)
 }
 
-// latency measures how long a change is under way from the server to who consumes it.
+// latency measures the time of a change from the server to the consumer.
 func (s *Session) latency(ctx context.Context) error {
 	seconds := 5
 	if s.Quick {
 		seconds = 2
 	}
 	for _, rate := range []int{100, 1000, 3000} {
-		say("latency at %d changes a second", rate)
+		say("latency at %d changes per second", rate)
 		err := s.onStage(func(st *stage) error {
 			otlp := func(k contenderKind) contenderKind { k.name += "," + toOTLP; return k }
 			contenders := []contenderKind{theFloor, ourLibrary, otlp(oursMap)}
 			if rate <= 1000 {
-				contenders = append(contenders, otlp(peerWatch)) // it does not keep up with more
+				contenders = append(contenders, otlp(peerWatch)) // it cannot keep up with more
 			}
 			for _, k := range contenders {
 				if err := s.latencyOf(ctx, st, k, rate, seconds); err != nil {
@@ -135,7 +135,7 @@ func (s *Session) latencyOf(ctx context.Context, st *stage, k contenderKind, rat
 	}
 	waits := delays(stamps, st.Times(st.Resource("pods")))
 	if len(waits) < made {
-		return fmt.Errorf("%s has told of %d of %d changes (after %d)", k.name, len(waits), made, from)
+		return fmt.Errorf("%s has emitted %d of %d changes (after %d)", k.name, len(waits), made, from)
 	}
 	s.Results.add("latency", k, rate, 0, map[string]float64{
 		"p50_ms": milliseconds(percentile(waits, 0.5)), "p99_ms": milliseconds(percentile(waits, 0.99)), "max_ms": milliseconds(waits[len(waits)-1]),
@@ -143,7 +143,7 @@ func (s *Session) latencyOf(ctx context.Context, st *stage, k contenderKind, rat
 	return nil
 }
 
-// delays are how long after they happened changes came, sorted.
+// delays returns the sorted delays between changes and their arrival.
 func delays(stamps []contender.Stamp, times map[uint64]time.Duration) []time.Duration {
 	var waits []time.Duration
 	for _, stamp := range stamps {

@@ -15,7 +15,7 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 )
 
-// colours are the contenders', the same in every plot, and told apart by people who see few colours.
+// colours of the contenders, the same in every plot, and distinguishable with colour blindness.
 var colours = map[string]color.Color{
 	theFloor.name:  color.RGBA{0x88, 0x88, 0x88, 0xff},
 	oursMap.name:   color.RGBA{0x00, 0x5f, 0xb8, 0xff},
@@ -25,7 +25,7 @@ var colours = map[string]color.Color{
 	peerWatch.name: color.RGBA{0xcc, 0x79, 0xa7, 0xff},
 }
 
-// WritePlots writes the plots of what was measured into a folder.
+// WritePlots writes the plots of the measurements to a folder.
 func (r *Results) WritePlots(folder string) error {
 	large := "initial-large"
 	if len(r.groups(large)) == 0 {
@@ -48,7 +48,7 @@ func (r *Results) WritePlots(folder string) error {
 			return fmt.Errorf("cannot draw %s: %w", name, err)
 		}
 		if p == nil {
-			continue // it was not measured
+			continue // not measured
 		}
 		if err := p.Save(19*vg.Centimeter, 11*vg.Centimeter, filepath.Join(folder, name)); err != nil {
 			return fmt.Errorf("cannot write %s: %w", name, err)
@@ -76,7 +76,7 @@ func newPlot(title, x, y string) *plot.Plot {
 	return p
 }
 
-// memoryPlot shows resident memory over time, from the start of each contender to the end of what is measured.
+// memoryPlot shows resident memory over time, from the start of each contender to the end of the measurement.
 func (r *Results) memoryPlot(scenario, title string, names []string) (*plot.Plot, error) {
 	p := newPlot(title, "seconds since the start", "MB")
 	p.X.Tick.Marker = plot.TickerFunc(evenTicks)
@@ -130,10 +130,10 @@ func (r *Results) memoryPlot(scenario, title string, names []string) (*plot.Plot
 	return p, nil
 }
 
-// leastShown is about what a process has before its program begins, which says nothing.
+// leastShown is about the size of a process before its program begins, which is not shown.
 const leastShown = 6
 
-// evenTicks are those of a linear axis from 0.
+// evenTicks returns the ticks of a linear axis from 0.
 func evenTicks(low, high float64) []plot.Tick {
 	step := math.Pow(10, math.Floor(math.Log10((high-low)/4)))
 	for _, factor := range []float64{5, 2} {
@@ -185,13 +185,13 @@ func (r *Results) countPlot(key, title, unit string) (*plot.Plot, error) {
 	return p, nil
 }
 
-// bounds leave room for the legend above the lines.
+// bounds leaves room for the legend above the lines.
 func bounds(p *plot.Plot, low, high float64) {
 	p.Y.Min = low / 1.5
 	p.Y.Max = high * math.Pow(high/low, 0.35) * 1.3
 }
 
-// plainLogTicks are those of a logarithmic axis, with the decades written out in full.
+// plainLogTicks returns the ticks of a logarithmic axis, with the decades written out.
 type plainLogTicks struct{}
 
 func (plainLogTicks) Ticks(low, high float64) []plot.Tick {

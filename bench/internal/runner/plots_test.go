@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// measured is what a run could have given.
+// measured returns the results of an imaginary run.
 func measured() *Results {
 	r := &Results{}
 	for _, k := range []contenderKind{theFloor, oursMap, peerPull} {

@@ -19,12 +19,12 @@ import (
 	"github.com/k8swatchlist/k8swatchlistreceiver/tools/controlplane/child"
 )
 
-// process is a contender that runs.
+// process is a running contender.
 type process struct {
 	*child.Child
 	started time.Duration // clock.Now
 	output  output
-	metrics string // address, if it is a collector
+	metrics string // address, if it is a Collector
 
 	sampling sync.WaitGroup
 	stopped  chan struct{}
@@ -38,7 +38,7 @@ type sample struct {
 	Resident int64         // bytes
 }
 
-// samplePeriod is short enough to see what happens in a small initial state.
+// samplePeriod is short enough to resolve a small initial state.
 const samplePeriod = 20 * time.Millisecond
 
 func startProcess(cmd *exec.Cmd, metrics string) (*process, error) {
@@ -79,13 +79,13 @@ func (p *process) stop() error {
 	close(p.stopped)
 	p.sampling.Wait()
 	if !p.Running() {
-		return fmt.Errorf("it ended by itself: %w\n%s", errors.Join(p.Err()), p.Tail())
+		return fmt.Errorf("it ended unexpectedly: %w\n%s", errors.Join(p.Err()), p.Tail())
 	}
-	// contrib's receiver may take its time; what is to be measured has been.
+	// contrib's receiver may take its time; the measurement is already over.
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
 	if err := p.Stop(ctx, syscall.SIGINT); err != nil {
-		return fmt.Errorf("it did not end well: %w\n%s", err, p.Tail())
+		return fmt.Errorf("it did not end normally: %w\n%s", err, p.Tail())
 	}
 	return nil
 }
@@ -93,12 +93,12 @@ func (p *process) stop() error {
 func (p *process) cpu() time.Duration {
 	used, err := clock.CPU(p.PID())
 	if err != nil {
-		return 0 // it has ended, which whoever waits for it finds out
+		return 0 // it has ended, which the waiting code will notice
 	}
 	return used
 }
 
-// peak is the most memory that was resident since the start, or the last resetPeak.
+// peakOf returns the peak of resident memory since the start, or the last resetPeak.
 func peakOf(pid int) int64 {
 	var kilobytes int64
 	_, _ = fmt.Sscan(field(fmt.Sprintf("/proc/%d/status", pid), "VmHWM"), &kilobytes) // 0 if it has ended
@@ -123,13 +123,13 @@ func residentOf(pid int) (int64, error) {
 }
 
 const (
-	// quiet is how long a process must have done nothing to be mistaken for idle: longer than a batch waits for more.
+	// quiet is how long a process must have done nothing to count as idle: longer than a batch waits to fill.
 	quiet = 400 * time.Millisecond
-	// quietCPU is what it may use in that time, for the housekeeping of Go's runtime.
+	// quietCPU is the CPU time that it may use in that time, for Go's runtime.
 	quietCPU = 3 * time.Millisecond
 )
 
-// idle is since when a process has been idle, and what it had used by then.
+// idle is when a process became idle, and its CPU time by then.
 type idle struct{ since, cpu time.Duration }
 
 // awaitIdle waits until the process has been idle for a while.
@@ -149,14 +149,14 @@ func (p *process) awaitIdle(ctx context.Context) (idle, error) {
 		select {
 		case <-ticker.C:
 		case <-p.Done():
-			return idle{}, fmt.Errorf("it ended by itself: %w\n%s", errors.Join(p.Err()), p.Tail())
+			return idle{}, fmt.Errorf("it ended unexpectedly: %w\n%s", errors.Join(p.Err()), p.Tail())
 		case <-ctx.Done():
-			return idle{}, fmt.Errorf("waited in vain for it to become idle: %w", ctx.Err())
+			return idle{}, fmt.Errorf("it did not become idle: %w", ctx.Err())
 		}
 	}
 }
 
-// output keeps what a process prints.
+// output keeps the output of a process.
 type output struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -174,7 +174,7 @@ func (o *output) String() string {
 	return o.text.String()
 }
 
-// results are what a small program has told so far.
+// results returns the results that a small program has printed so far.
 func (o *output) results() ([]contender.Result, error) {
 	var all []contender.Result
 	for line := range strings.Lines(o.String()) {

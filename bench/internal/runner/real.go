@@ -22,7 +22,7 @@ import (
 	"github.com/k8swatchlist/k8swatchlistreceiver/tools/controlplane"
 )
 
-// real measures what the initial state costs a real API server, and who reads it, for some numbers of pods.
+// real measures what the initial state costs a real API server and its client, for some numbers of pods.
 func (s *Session) real(ctx context.Context) (err error) {
 	say("starting etcd and kube-apiserver")
 	plane, err := controlplane.Start(ctx, controlplane.Options{Binaries: s.ControlPlane})
@@ -41,7 +41,7 @@ func (s *Session) real(ctx context.Context) (err error) {
 			return err
 		}
 		exist = max(exist, pods)
-		// What it took to create them is not to be seen in its memory.
+		// The memory used for creating them must not be included.
 		if err := errors.Join(plane.KillAPIServer(), plane.StartAPIServer(ctx)); err != nil {
 			return err
 		}
@@ -100,7 +100,7 @@ func createPods(ctx context.Context, plane *controlplane.ControlPlane, from, to 
 	return context.Cause(ctx)
 }
 
-// servedBytes is the size of a pod as the API server sends it.
+// servedBytes returns the size of a pod as the API server sends it.
 func servedBytes(ctx context.Context, plane *controlplane.ControlPlane) (int, error) {
 	client, err := kubernetes.NewForConfig(plane.RESTConfig())
 	if err != nil {
@@ -111,12 +111,12 @@ func servedBytes(ctx context.Context, plane *controlplane.ControlPlane) (int, er
 	return len(raw), err
 }
 
-// realKind is a contender with what it asks the API server for.
+// realKind is a contender with its requests to the API server.
 type realKind struct {
 	contenderKind
 	setup
-	times int  // how many of it at once
-	again bool // in every run, and with many pods too
+	times int  // how many run at once
+	again bool // repeated in every run, and with many pods
 }
 
 func (s *Session) realWith(ctx context.Context, plane *controlplane.ControlPlane, a access, pods int) error {
@@ -131,10 +131,10 @@ func (s *Session) realWith(ctx context.Context, plane *controlplane.ControlPlane
 		{called(theFloor, "metadata only, JSON"), metadataJSON, 1, true}, {called(theFloor, "compressed"), compressed, 1, false},
 		{oursMap, plain, 1, true}, {oursJSON, plain, 1, true}, {called(oursMap, "compressed"), compressed, 1, false},
 		{reflector, plain, 1, false}, {called(reflector, "compressed"), compressed, 1, false},
-		{peerPull, compressed, 1, false}, // it cannot be told otherwise
+		{peerPull, compressed, 1, false}, // it has no such setting
 		{called(theFloor, "five at once"), plain, 5, false}, {called(oursMap, "five at once"), plain, 5, false},
 	}
-	// The first to ask after its start pays for what it has yet to build.
+	// The first client after its start pays for one-time work.
 	if _, err := s.realOf(ctx, plane.APIServerPID(), realKind{theFloor, plain, 1, false}, pods); err != nil {
 		return err
 	}
@@ -142,7 +142,7 @@ func (s *Session) realWith(ctx context.Context, plane *controlplane.ControlPlane
 		say("initial state of %d pods from kube-apiserver, run %d of %d", pods, run+1, s.Runs)
 		for _, k := range kinds {
 			if run > 0 && !k.again || pods > realInFull && !k.again && k.name != peerPull.name {
-				continue // they take long
+				continue // they take a long time
 			}
 			values, err := s.realOf(ctx, plane.APIServerPID(), k, pods)
 			if err != nil {
@@ -154,13 +154,13 @@ func (s *Session) realWith(ctx context.Context, plane *controlplane.ControlPlane
 	return nil
 }
 
-// realInFull is up to how many pods everybody is measured on a real API server.
+// realInFull is the maximum number of pods with which all contenders are measured on a real API server.
 const realInFull = 20_000
 
-// realOf measures one contender, or some at once. Here nothing tells of the last byte written: it is complete when it
-// says so, or its metrics say that it has given on all, and then is idle.
+// realOf measures one contender, or several at once. Here nothing reports the last byte written: a contender is
+// complete when it says so, or its metrics show that it has emitted everything, and it then becomes idle.
 func (s *Session) realOf(ctx context.Context, server int, k realKind, pods int) (values map[string]float64, err error) {
-	// What the API server does by itself is not the contender's doing.
+	// The API server's own background work is subtracted.
 	background, err := cpuPerSecond(ctx, server, 2*time.Second)
 	if err != nil {
 		return nil, err
@@ -181,7 +181,7 @@ func (s *Session) realOf(ctx context.Context, server int, k realKind, pods int) 
 	defer func() {
 		for _, r := range all {
 			if err != nil {
-				_ = r.stop() // the first error tells more
+				_ = r.stop() // the first error is more useful
 			} else {
 				err = r.finish(ctx, pods)
 			}
@@ -236,18 +236,18 @@ func cpuPerSecond(ctx context.Context, pid int, over time.Duration) (float64, er
 	return (after - before).Seconds() / over.Seconds(), err
 }
 
-// saysComplete waits until the contender tells that it has read everything.
+// saysComplete waits until the contender reports that it has read everything.
 func (r *running) saysComplete(ctx context.Context, pods int) error {
 	period := samplePeriod
 	if r.kind.collector {
-		period = 250 * time.Millisecond // it costs something to be asked
+		period = 250 * time.Millisecond // each request costs the contender time
 	}
 	ticker := time.NewTicker(period)
 	defer ticker.Stop()
 	for {
 		if r.kind.collector {
 			metrics, err := otelcol.ReadMetrics(ctx, r.metrics)
-			if err == nil && int(metrics.Sum(acceptedRecords)) >= pods { // an error: it is starting
+			if err == nil && int(metrics.Sum(acceptedRecords)) >= pods { // an error means that it is starting
 				return nil
 			}
 		} else if strings.Contains(r.output.String(), contender.CompleteLine+"\n") {
@@ -256,9 +256,9 @@ func (r *running) saysComplete(ctx context.Context, pods int) error {
 		select {
 		case <-ticker.C:
 		case <-r.Done():
-			return fmt.Errorf("it ended by itself: %s", r.Tail())
+			return fmt.Errorf("it ended unexpectedly: %s", r.Tail())
 		case <-ctx.Done():
-			return fmt.Errorf("waited in vain for it to read everything: %w", ctx.Err())
+			return fmt.Errorf("it did not read everything: %w", ctx.Err())
 		}
 	}
 }

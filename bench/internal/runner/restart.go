@@ -10,7 +10,7 @@ import (
 	"github.com/k8swatchlist/k8swatchlistreceiver/bench/replay"
 )
 
-// restart measures what our receiver takes to go on from a checkpoint, with what happened meanwhile.
+// restart measures our receiver's restart from a checkpoint, with the changes of the downtime.
 func (s *Session) restart(ctx context.Context) error {
 	objects, runs := 20000, s.Runs
 	if s.Quick {
@@ -33,7 +33,7 @@ func (s *Session) restartOf(ctx context.Context, st *stage, objects, run int) er
 	if err := os.MkdirAll(folder, 0o700); err != nil {
 		return err
 	}
-	defer os.RemoveAll(folder) //nolint:errcheck // the folder above is removed later
+	defer os.RemoveAll(folder) //nolint:errcheck // its parent is removed later
 	to, err := startSink()
 	if err != nil {
 		return err
@@ -51,7 +51,7 @@ func (s *Session) restartOf(ctx context.Context, st *stage, objects, run int) er
 	for i := range meanwhile {
 		st.Change(pods, i)
 	}
-	told, mark := to.told(), st.Mark()
+	receivedBefore, mark := to.received(), st.Mark()
 	of.access = st.access
 	second, err := oursMap.start(s, of)
 	if err != nil {
@@ -66,7 +66,7 @@ func (s *Session) restartOf(ctx context.Context, st *stage, objects, run int) er
 		"cpu_s":     end.cpu.Seconds(),
 		"resumed_s": (resumed.At - second.started).Seconds(),
 		"peak_mb":   float64(peakOf(second.PID())) / 1e6,
-		"records":   float64(to.told() - told),
+		"records":   float64(to.received() - receivedBefore),
 	}
 	stamps := to.Stamps()
 	if len(stamps) > 0 {
@@ -78,8 +78,8 @@ func (s *Session) restartOf(ctx context.Context, st *stage, objects, run int) er
 	if err != nil {
 		return err
 	}
-	if n := to.told() - told; n != meanwhile {
-		return fmt.Errorf("%d records came after the restart, and %d changes happened", n, meanwhile)
+	if n := to.received() - receivedBefore; n != meanwhile {
+		return fmt.Errorf("%d records arrived after the restart, but there were %d changes", n, meanwhile)
 	}
 	s.Results.add("restart", oursMap, objects, run, values)
 	return nil

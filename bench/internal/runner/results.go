@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Results are all that was measured.
+// Results holds all measurements.
 type Results struct {
 	Machine Machine
 	At      time.Time
@@ -21,7 +21,7 @@ type Results struct {
 // Row is one contender in one run of one scenario.
 type Row struct {
 	Scenario, Contender string
-	Objects             int // in the resource, where they are varied
+	Objects             int // in the resource, if varied
 	Run                 int
 	Values              map[string]float64
 }
@@ -50,19 +50,19 @@ func (r *Results) add(scenario string, k contenderKind, objects, run int, values
 func (r *Results) addSeries(scenario string, k contenderKind, p *process, marks map[string]span) {
 	for _, s := range r.Series {
 		if s.Scenario == scenario && s.Contender == k.name {
-			return // of an earlier run
+			return // from an earlier run
 		}
 	}
 	r.Series = append(r.Series, Series{scenario, k.name, p.series(), marks})
 }
 
-// WriteJSON writes everything, the single runs too.
+// WriteJSON writes everything, including the individual runs.
 func (r *Results) WriteJSON(path string) error {
 	content, err := json.MarshalIndent(r, "", " ")
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(path, append(content, '\n'), 0o644) //nolint:gosec // everybody may read it
+	return os.WriteFile(path, append(content, '\n'), 0o644) //nolint:gosec // anyone may read it
 }
 
 // group is the runs of one contender.
@@ -72,7 +72,7 @@ type group struct {
 	values    map[string][]float64
 }
 
-// groups are the contenders of a scenario in the order in which they came.
+// groups returns the contenders of a scenario in order of their first run.
 func (r *Results) groups(scenario string) []*group {
 	var all []*group
 	for _, row := range r.Rows {

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Scenarios are what can be measured, in the order in which it is.
+// Scenarios lists the scenarios in the order of their runs.
 var Scenarios = []string{"initial", "live", "latency", "idle", "swap", "restart", "inventory", "counts", "real"}
 
 // Run runs the scenarios.
@@ -22,7 +22,7 @@ func (s *Session) Run(ctx context.Context) error {
 		if !s.wants(scenario) || scenario == "real" && len(s.Real) == 0 {
 			continue
 		}
-		limited, cancel := context.WithTimeout(ctx, 2*patience)
+		limited, cancel := context.WithTimeout(ctx, 2*timeout)
 		err := run[scenario](limited)
 		cancel()
 		if err != nil {

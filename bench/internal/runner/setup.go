@@ -11,12 +11,12 @@ import (
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/testkit/otelcol"
 )
 
-// access is how to reach an API server.
+// access is the address and credentials of an API server.
 type access struct {
 	kubeconfig, server, ca, certificate, key string
 }
 
-// setup is what a contender is to do.
+// setup is the task of a contender.
 type setup struct {
 	access
 	resources []string // paths
@@ -24,19 +24,19 @@ type setup struct {
 	metadata  bool   // floor only
 	json      bool   // floor only: metadata as JSON
 	stamps    string // file
-	otlp      string // address of a sink; "": nowhere
-	batch     string // our receiver's, as YAML
+	otlp      string // address of a sink; "": none
+	batch     string // our receiver's batch settings, as YAML
 	relist    string // our receiver's interval, and the peer's
 	storage   string // our receiver's folder
 }
 
-// contenderKind is one of those that are measured.
+// contenderKind is a kind of contender.
 type contenderKind struct {
 	name  string
 	start func(s *Session, of setup) (*process, error)
-	// collector: its records are counted by its own metrics, otherwise by what it tells at its end.
+	// collector: its own metrics count its records; otherwise its final output does.
 	collector bool
-	// silent: it tells nothing of the objects that exist.
+	// silent: it does not emit existing objects.
 	silent bool
 }
 
@@ -117,7 +117,7 @@ func peer(mode string) func(*Session, setup) (*process, error) {
 	}
 }
 
-// startCollector starts a Collector with a receiver, as everybody has it but for its own log, which is short.
+// startCollector starts a Collector with a receiver in the default configuration, except for a short log.
 func (s *Session) startCollector(binary, name, receiver, extensions string, of setup) (*process, error) {
 	metrics, err := otelcol.FreeAddress()
 	if err != nil {

@@ -6,7 +6,7 @@ import (
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/testkit/otlp"
 )
 
-// sink is an OTLP server that counts the records it is sent and keeps when those of changes came.
+// sink is an OTLP server that counts records and keeps the arrival times of changes.
 type sink struct {
 	*library.Sink
 	server   *otlp.Sink
@@ -25,4 +25,4 @@ func startSink() (*sink, error) {
 	return s, nil
 }
 
-func (s *sink) stop() { _ = s.server.Stop() } // had it ended by itself, records would be missing
+func (s *sink) stop() { _ = s.server.Stop() } // if it had failed, records would be missing

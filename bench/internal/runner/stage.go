@@ -14,13 +14,13 @@ import (
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/testkit/otelcol"
 )
 
-// seed is always the same, so that every run has the same objects.
+// seed is constant, so that every run has the same objects.
 const seed = 20260504
 
-// patience is how long anything may take: a million objects on a busy machine.
-const patience = 10 * time.Minute
+// timeout bounds every wait: a million objects on a busy machine.
+const timeout = 10 * time.Minute
 
-// stage is a replay server and what leads to it.
+// stage is a replay server with the files for access to it.
 type stage struct {
 	*replay.Server
 	access access
@@ -45,7 +45,7 @@ func (s *Session) startStage(resources ...replay.Serves) (*stage, error) {
 	return st, nil
 }
 
-// onStage starts a server, does something with it and stops it.
+// onStage starts a server, calls do with it and stops it.
 func (s *Session) onStage(do func(*stage) error, resources ...replay.Serves) error {
 	st, err := s.startStage(resources...)
 	if err != nil {
@@ -67,12 +67,12 @@ type running struct {
 	idle   idle
 }
 
-// begin starts a contender on a stage, and waits until it has read the initial state of its resources, which hold so
+// begin starts a contender on a stage, and waits until it has read the initial state of its resources, which hold that
 // many objects.
 //
-// Complete means the same for all: the server has written the last byte of the last initial state, and from some time
-// after that on the contender has used no processor time for quiet. That time is the end; who counts what he reads
-// must have counted all objects by then.
+// Complete means the same for all: the server has written the last byte of the last initial state, and from some later
+// time on the contender has used no processor time for the duration of quiet. That time is the end. Contenders that
+// count must have counted all objects by then.
 func (s *Session) begin(ctx context.Context, st *stage, k contenderKind, of setup, objects int) (*running, error) {
 	of.access = st.access
 	var began, cpuBegan time.Duration
@@ -97,7 +97,7 @@ func (s *Session) begin(ctx context.Context, st *stage, k contenderKind, of setu
 		_ = p.stop()
 		return nil, fmt.Errorf("%s: %w", k.name, err)
 	}
-	st.OnEvent(nil) // nobody writes began any more
+	st.OnEvent(nil) // began is no longer written
 	written, err := st.Await(ctx, mark, replay.Written, len(of.resources))
 	if err != nil {
 		return nil, err
@@ -121,7 +121,7 @@ func (r *running) initialState(ctx context.Context, st *stage, mark, resources, 
 	}); err != nil {
 		return err
 	}
-	stalled := idle{since: clock.Now()} // since when, and at what it had used
+	stalled := idle{since: clock.Now()} // when it stalled, and its CPU time then
 	for {
 		var err error
 		if r.idle, err = r.awaitIdle(ctx); err != nil {
@@ -134,15 +134,15 @@ func (r *running) initialState(ctx context.Context, st *stage, mark, resources, 
 		if err != nil {
 			return err
 		}
-		// Who sends everything at once has nothing to do until the sink has read it.
+		// A contender that sends everything at once is idle until the sink has read it.
 		n := int(metrics.Sum(acceptedRecords))
 		if n >= objects {
 			return nil
 		}
 		if r.idle.cpu-stalled.cpu > stallCPU {
 			stalled = r.idle
-		} else if clock.Now()-stalled.since > stallPatience {
-			return fmt.Errorf("it is idle and has given on %d records of %d objects\n%s", n, objects, r.Tail())
+		} else if clock.Now()-stalled.since > stallTimeout {
+			return fmt.Errorf("it is idle but has emitted only %d records of %d objects\n%s", n, objects, r.Tail())
 		}
 	}
 }
@@ -154,13 +154,13 @@ const (
 )
 
 const (
-	// stallPatience is how long a contender may wait for the sink.
-	stallPatience = time.Minute
-	// stallCPU is more than it uses to be asked for its metrics in that time.
+	// stallTimeout is how long a contender may wait for the sink.
+	stallTimeout = time.Minute
+	// stallCPU is more CPU time than the requests for its metrics cost in that time.
 	stallCPU = 2 * time.Second
 )
 
-// await waits for something that does not come if the process ends.
+// await waits for something, and fails if the process ends.
 func await[T any](ctx context.Context, p *process, what func(context.Context) (T, error)) (T, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -169,7 +169,7 @@ func await[T any](ctx context.Context, p *process, what func(context.Context) (T
 		defer close(done)
 		select {
 		case <-p.Done():
-			cancel(fmt.Errorf("it ended by itself: %s", p.Tail()))
+			cancel(fmt.Errorf("it ended unexpectedly: %s", p.Tail()))
 		case <-ctx.Done():
 		}
 	}()
@@ -182,7 +182,7 @@ func await[T any](ctx context.Context, p *process, what func(context.Context) (T
 	return value, err
 }
 
-// finish adds what can be told of the allocations, and ends the contender, which must have read so many objects.
+// finish adds the allocations, if known, and ends the contender, which must have read that many objects.
 func (r *running) finish(ctx context.Context, objects int) error {
 	if r.kind.collector {
 		metrics, err := otelcol.ReadMetrics(ctx, r.metrics)
@@ -208,7 +208,7 @@ func (r *running) finish(ctx context.Context, objects int) error {
 	return nil
 }
 
-// ownCPU is what this process has used, which is the server and, where there is one, the sink.
+// ownCPU returns the CPU time of this process: that of the server and, if there is one, the sink.
 func ownCPU() time.Duration {
 	used, err := clock.CPU(unix.Getpid())
 	if err != nil {

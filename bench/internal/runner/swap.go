@@ -13,8 +13,8 @@ import (
 	"github.com/k8swatchlist/k8swatchlistreceiver/bench/replay"
 )
 
-// swap measures what a relist of pods that have not changed costs, while others change: our receiver's, and the next
-// pull of k8sobjects.
+// swap measures the cost of a relist of unchanged pods while others change: our receiver's, and the next pull of
+// k8sobjects.
 func (s *Session) swap(ctx context.Context) error {
 	large, small := 50000, swapPlotted
 	if s.Quick {
@@ -28,16 +28,16 @@ func (s *Session) swap(ctx context.Context) error {
 	return s.swapOfAll(ctx, small, oursMap, peerPull)
 }
 
-// swapPlotted is how many pods the plot is of: with more, k8sobjects would take minutes.
+// swapPlotted is the number of pods in the plot: with more, k8sobjects would take minutes.
 const swapPlotted = 10000
 
 func (s *Session) swapOfAll(ctx context.Context, objects int, contenders ...contenderKind) error {
-	say("relist of %d pods of 8 KB while 200 a second change", objects)
+	say("relist of %d pods of 8 KB while 200 per second change", objects)
 	return s.onStage(func(st *stage) error {
 		for _, k := range contenders {
 			interval := 12 * time.Second
 			if k.name == peerPull.name {
-				interval = 40 * time.Second // the first pull has to be over, and it is counted from its beginning
+				interval = 40 * time.Second // counted from the beginning of the first pull, which has to be over
 			}
 			err := s.swapOf(ctx, st, k, objects, interval)
 			for try := 0; errors.Is(err, errTooShort) && try < 3; try++ {
@@ -55,7 +55,7 @@ func (s *Session) swapOfAll(ctx context.Context, objects int, contenders ...cont
 
 var errTooShort = errors.New("the relist began before the initial state was complete")
 
-// span is a time from and to.
+// span is a period of time.
 type span struct{ From, To time.Duration }
 
 func (s *Session) swapOf(ctx context.Context, st *stage, k contenderKind, objects int, interval time.Duration) error {
@@ -70,16 +70,16 @@ func (s *Session) swapOf(ctx context.Context, st *stage, k contenderKind, object
 	if err != nil {
 		return err
 	}
-	told := to.told()
+	receivedBefore := to.received()
 
-	// The second request for everything is the relist.
+	// The second request for all objects is the relist.
 	var before, during usage
 	var began time.Duration
 	st.OnEvent(func(e replay.Event) {
 		if e.Kind == replay.Began && began == 0 {
 			began = e.At
 			before = usageOf(r.process)
-			_ = resetPeak(r.PID()) // without it the rise is measured from the peak before
+			_ = resetPeak(r.PID()) // otherwise the rise is measured from the earlier peak
 		}
 	})
 	start := usageOf(r.process)
@@ -94,12 +94,12 @@ func (s *Session) swapOf(ctx context.Context, st *stage, k contenderKind, object
 		written, err = await(ctx, r.process, func(ctx context.Context) (replay.Event, error) { return st.Await(ctx, mark, replay.Written, 2) })
 	}
 	if err == nil {
-		// The swap is over when the old stream has come as far as the new one, which takes a change or two; the rest
-		// is for who has to send on what he has read.
+		// The relist is over when the old stream has reached the new one, which takes a change or two. The rest of the
+		// time is for contenders that have to emit what they have read.
 		err = linger(ctx, r.process, settleSeconds)
 	}
 	if err == nil && k.name == peerPull.name {
-		err = awaitRecords(ctx, r.process, to, told+int64(objects)) // it tells everything again
+		err = awaitRecords(ctx, r.process, to, receivedBefore+int64(objects)) // it emits everything again
 	}
 	during = usageOf(r.process)
 	enough()
@@ -121,7 +121,7 @@ func (s *Session) swapOf(ctx context.Context, st *stage, k contenderKind, object
 		"rss_rise_mb": float64(max(0, during.peak-before.peak)) / 1e6,
 		"before_mb":   float64(before.peak) / 1e6,
 		"wall_s":      (written.At - began).Seconds(),
-		"records":     float64(to.told() - told),
+		"records":     float64(to.received() - receivedBefore),
 	}
 	if k.name == oursMap.name {
 		values["records"] -= float64(changes)
@@ -144,28 +144,28 @@ func (s *Session) swapOf(ctx context.Context, st *stage, k contenderKind, object
 	return nil
 }
 
-// awaitRecords waits until the sink has so many records.
+// awaitRecords waits until the sink has that many records.
 func awaitRecords(ctx context.Context, p *process, to *sink, n int64) error {
-	ctx, cancel := context.WithTimeout(ctx, stallPatience)
+	ctx, cancel := context.WithTimeout(ctx, stallTimeout)
 	defer cancel()
 	ticker := time.NewTicker(samplePeriod)
 	defer ticker.Stop()
-	for to.told() < n {
+	for to.received() < n {
 		select {
 		case <-ticker.C:
 		case <-p.Done():
-			return fmt.Errorf("it ended by itself: %s", p.Tail())
+			return fmt.Errorf("it ended unexpectedly: %s", p.Tail())
 		case <-ctx.Done():
-			return fmt.Errorf("waited in vain for %d records, there are %d: %w", n, to.told(), ctx.Err())
+			return fmt.Errorf("waited for %d records, there are %d: %w", n, to.received(), ctx.Err())
 		}
 	}
 	return nil
 }
 
-// settleSeconds is how long is looked at after the last byte of a relist.
+// settleSeconds is how long the measurement continues after the last byte of a relist.
 const settleSeconds = 3
 
-// usage is what a process has used by a time.
+// usage is what a process has used up to some time.
 type usage struct {
 	at, cpu time.Duration
 	peak    int64
@@ -173,10 +173,10 @@ type usage struct {
 
 func usageOf(p *process) usage { return usage{clock.Now(), p.cpu(), peakOf(p.PID())} }
 
-// told is how many records came.
-func (s *sink) told() int64 { return s.progress.Objects.Load() + s.progress.Changes.Load() }
+// received returns how many records arrived.
+func (s *sink) received() int64 { return s.progress.Objects.Load() + s.progress.Changes.Load() }
 
-// split is how long changes were under way that happened before a span, and in it.
+// split returns the delays of the changes before a span, and within it.
 func split(stamps []contender.Stamp, times map[uint64]time.Duration, from, to time.Duration) (before, within []time.Duration) {
 	for _, stamp := range stamps {
 		switch happened, ok := times[stamp.Version]; {

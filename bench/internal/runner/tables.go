@@ -6,17 +6,17 @@ import (
 	"strings"
 )
 
-// column is one of a table.
+// column is a column of a table.
 type column struct {
 	key, title, format string
 	spread             bool   // also show the minimum and maximum
-	over               string // a contender: how many times its figure
+	over               string // a contender: the ratio to its figure
 }
 
-// table is one scenario's.
+// table is the table of one scenario.
 type table struct {
 	scenario, title, note string
-	count                 string // title of the column of the numbers of objects or the like; "": it is the same everywhere
+	count                 string // title of the column with the number of objects or the like; "" if it is constant
 	columns               []column
 }
 
@@ -97,7 +97,7 @@ var tables = []table{
 	}},
 }
 
-// Markdown is the tables of what was measured.
+// Markdown returns the tables of the measurements.
 func (r *Results) Markdown() string {
 	var b strings.Builder
 	m := r.Machine

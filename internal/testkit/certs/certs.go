@@ -1,4 +1,4 @@
-// Package certs makes certificates for servers on loopback and for their clients.
+// Package certs creates certificates for servers on loopback and for their clients.
 package certs
 
 import (
@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// Validity is longer than any run and short enough that a credential left behind is soon worth nothing.
+// Validity is longer than any run, but short enough that a leftover credential soon expires.
 const Validity = 7 * 24 * time.Hour
 
 // Authority signs certificates.
@@ -31,7 +31,7 @@ type KeyPair struct {
 	Cert, Key []byte
 }
 
-// NewAuthority makes an authority whose certificate has the common name.
+// NewAuthority creates an authority whose certificate has the common name.
 func NewAuthority(name string) (*Authority, error) {
 	key, err := newKey()
 	if err != nil {
@@ -55,10 +55,10 @@ func NewAuthority(name string) (*Authority, error) {
 	return a, nil
 }
 
-// PEM is the authority's own certificate.
+// PEM returns the authority's own certificate.
 func (a *Authority) PEM() []byte { return a.pem }
 
-// Server signs a certificate for a server on loopback that is also reached by the names.
+// Server signs a certificate for a server on loopback that can also be reached by the names.
 func (a *Authority) Server(name string, names ...string) (KeyPair, error) {
 	return a.pair(&x509.Certificate{
 		Subject:     pkix.Name{CommonName: name},
@@ -68,7 +68,7 @@ func (a *Authority) Server(name string, names ...string) (KeyPair, error) {
 	})
 }
 
-// Client signs a certificate that makes its holder the user, in the groups.
+// Client signs a certificate that authenticates its holder as the user, in the groups.
 // https://kubernetes.io/docs/reference/access-authn-authz/authentication/#x509-client-certificates
 func (a *Authority) Client(user string, groups []string) (KeyPair, error) {
 	return a.pair(&x509.Certificate{
@@ -77,7 +77,7 @@ func (a *Authority) Client(user string, groups []string) (KeyPair, error) {
 	})
 }
 
-// TLS is the configuration of a server that shows the certificate and serves HTTP/2 and HTTP/1.1.
+// TLS returns the configuration of a server that presents the certificate and serves HTTP/2 and HTTP/1.1.
 func (p KeyPair) TLS() (*tls.Config, error) {
 	certificate, err := tls.X509KeyPair(p.Cert, p.Key)
 	if err != nil {

@@ -6,7 +6,7 @@ import (
 	"go.opentelemetry.io/collector/confmap"
 )
 
-// LoadConfig reads YAML, as it stands under a component's name, into the component's configuration, and validates it.
+// LoadConfig reads YAML, in the form below a component's name, into the component's configuration, and validates it.
 func LoadConfig(yaml string, into any) error {
 	retrieved, err := confmap.NewRetrievedFromYAML([]byte(yaml))
 	if err != nil {

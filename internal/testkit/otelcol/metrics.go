@@ -1,4 +1,4 @@
-// Package otelcol deals with a Collector from outside: its configuration and its own metrics.
+// Package otelcol handles a Collector from outside: its configuration and its own metrics.
 package otelcol
 
 import (
@@ -16,14 +16,14 @@ import (
 // Metrics are a Collector's own metrics at one moment.
 type Metrics map[string]*dto.MetricFamily
 
-// PullMetrics is what must stand under service.telemetry.metrics of a Collector's configuration, so that ReadMetrics
-// can read its metrics at the address.
+// PullMetrics returns the value of service.telemetry.metrics with which ReadMetrics can read a Collector's metrics at
+// the address.
 func PullMetrics(address string) string {
-	host, port, _ := net.SplitHostPort(address) // a bad one is refused by the Collector
+	host, port, _ := net.SplitHostPort(address) // the Collector refuses a bad address
 	return "{level: normal, readers: [{pull: {exporter: {prometheus: {host: " + host + ", port: " + port + "}}}}]}"
 }
 
-// readTimeout is longer than a busy Collector takes to answer.
+// readTimeout is longer than a busy Collector needs to answer.
 const readTimeout = 5 * time.Second
 
 // ReadMetrics reads the metrics of a Collector that was configured with PullMetrics.
@@ -54,8 +54,8 @@ func ReadMetrics(ctx context.Context, address string) (Metrics, error) {
 	return families, nil
 }
 
-// Sum is the sum of a counter or gauge over the series that have all the labels, which are names and values in turn.
-// The suffix _total of a counter's name may be left out.
+// Sum returns the sum of a counter or gauge over the series with all the labels, given as alternating names and values.
+// The suffix _total of a counter's name may be omitted.
 func (m Metrics) Sum(name string, labels ...string) float64 {
 	var sum float64
 	for _, family := range []string{name, name + "_total"} {
@@ -81,7 +81,7 @@ func hasLabels(series *dto.Metric, labels []string) bool {
 	return true
 }
 
-// FreeAddress is host:port on loopback where nobody listens.
+// FreeAddress returns a host:port on loopback without a listener.
 func FreeAddress() (string, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -1,4 +1,4 @@
-// Package otlp has an OTLP/gRPC server for logs.
+// Package otlp provides an OTLP/gRPC server for logs.
 package otlp
 
 import (
@@ -14,11 +14,11 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// maxMessage is more than any request: contrib's receivers send all that they have listed in one.
+// maxMessage is larger than any request: contrib's receivers send everything they have listed in one.
 const maxMessage = 1 << 30
 
-// Handle decides about the logs of one request. Nil accepts them. An error that is not a gRPC status refuses them for
-// the time being, so that the sender tries again. ctx ends when the sender or the sink is gone.
+// Handle decides about the logs of one request. Nil accepts them. An error that is not a gRPC status refuses them
+// temporarily, so that the sender tries again. ctx ends when the sender or the sink is gone.
 // https://opentelemetry.io/docs/specs/otlp/#failures
 type Handle func(ctx context.Context, logs plog.Logs) error
 
@@ -29,7 +29,7 @@ type Sink struct {
 	served  chan error
 }
 
-// Listen starts a sink at an address, host:port, where port 0 is any that is free. The options go to its gRPC server.
+// Listen starts a sink at an address, host:port; port 0 selects a free one. The options go to its gRPC server.
 func Listen(address string, handle Handle, options ...grpc.ServerOption) (*Sink, error) {
 	listener, err := net.Listen("tcp", address)
 	if err != nil {
@@ -45,15 +45,15 @@ func Listen(address string, handle Handle, options ...grpc.ServerOption) (*Sink,
 	return s, nil
 }
 
-// Address is host:port.
+// Address returns host:port.
 func (s *Sink) Address() string { return s.address }
 
-// Stop closes every connection in the middle of whatever it is at, and waits for the handlers. It may be called once,
-// and reports why the sink ended if it had ended by itself.
+// Stop closes every connection at once, and waits for the handlers. It may be called once. If the sink had already
+// failed, it returns the reason.
 func (s *Sink) Stop() error {
 	s.server.Stop()
-	if err := <-s.served; err != nil && !errors.Is(err, grpc.ErrServerStopped) { // it was stopped before it had begun
-		return fmt.Errorf("the OTLP server ended by itself: %w", err)
+	if err := <-s.served; err != nil && !errors.Is(err, grpc.ErrServerStopped) { // it was stopped before it had started
+		return fmt.Errorf("the OTLP server ended unexpectedly: %w", err)
 	}
 	return nil
 }

@@ -65,7 +65,7 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// Stop ends a request that is being handled, and returns after its handler.
+// Stop ends a request in progress, and returns after its handler.
 func TestStopWaitsForHandlers(t *testing.T) {
 	entered, left := make(chan struct{}), false
 	s, err := Listen("127.0.0.1:0", func(ctx context.Context, _ plog.Logs) error {
@@ -94,7 +94,7 @@ func TestStopWaitsForHandlers(t *testing.T) {
 		t.Errorf("the request ended with %v", err)
 	}
 
-	// Its address is free for another.
+	// Its address can be reused.
 	again, err := Listen(s.Address(), func(context.Context, plog.Logs) error { return nil })
 	if err != nil {
 		t.Fatal(err)

@@ -1,5 +1,5 @@
-// Package controlplane tests which binaries tools/control-plane.sh chooses. Nothing is downloaded from beyond loopback,
-// and neither etcd nor kube-apiserver is really built.
+// Package controlplane tests which binaries tools/control-plane.sh chooses. Downloads come only from loopback, and
+// neither etcd nor kube-apiserver is really built.
 package controlplane
 
 import (
@@ -24,10 +24,10 @@ import (
 
 const version = "v1.37.2"
 
-// program is a shell script that prints a line, whatever it is asked.
+// program returns a shell script that prints a line, whatever its arguments.
 func program(line string) string { return "#!/bin/sh\necho '" + line + "'\n" }
 
-// archive is what an index offers: a folder of programs, as a compressed tar file.
+// archive returns a folder of programs as a compressed tar file, as offered by an index.
 func archive(t *testing.T, programs map[string]string) []byte {
 	t.Helper()
 	var packed bytes.Buffer
@@ -50,13 +50,13 @@ func archive(t *testing.T, programs map[string]string) []byte {
 	return packed.Bytes()
 }
 
-// index is a server on loopback that has the index and the archive.
+// index is a server on loopback with the index and the archive.
 type index struct {
 	*httptest.Server
 	archive         []byte
-	hash            string // of the archive, as the index gives it
+	hash            string // of the archive, according to the index
 	offers          string // the version that the index offers
-	silent, stalled bool   // the index, or the archive, never comes
+	silent, stalled bool   // the index, or the archive, never arrives
 
 	mu    sync.Mutex
 	asked []string
@@ -77,7 +77,7 @@ func (i *index) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	i.mu.Unlock()
 	switch {
 	case r.URL.Path == "/archive" && !i.stalled:
-		_, _ = w.Write(i.archive) // who gives up reading is told by its checksum
+		_, _ = w.Write(i.archive) // an aborted read is noticed by the checksum
 	case r.URL.Path == "/index" && !i.silent:
 		_, _ = fmt.Fprintf(w, "releases:\n  %[1]s:\n    envtest-%[1]s-%[2]s-%[3]s.tar.gz: {hash: %[4]s, selfLink: %[5]s/archive}\n",
 			i.offers, runtime.GOOS, runtime.GOARCH, i.hash, i.URL)
@@ -86,7 +86,7 @@ func (i *index) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// requests returns what was asked for since the last call.
+// requests returns the requests since the last call.
 func (i *index) requests() []string {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -95,15 +95,15 @@ func (i *index) requests() []string {
 	return asked
 }
 
-// script runs control-plane.sh in an environment of its own.
+// script runs control-plane.sh in its own environment.
 type script struct {
 	t      *testing.T
-	folder string // where the binaries are to be
-	path   string // a folder with a go command that notes what it builds
-	log    string // where it notes that
+	folder string // the folder for the binaries
+	path   string // a folder with a go command that logs its builds
+	log    string // its log
 }
 
-// goCommand stands in for go: it builds setup-envtest, and instead of anything else a script that has the right version.
+// goCommand replaces go: it builds setup-envtest, and for anything else writes a script that prints the right version.
 const goCommand = `#!/bin/sh
 case "$*" in *setup-envtest*) exec "$REAL_GO" "$@" ;; esac
 echo "$*" >>"$GO_LOG"
@@ -122,7 +122,7 @@ func newScript(t *testing.T) *script {
 	return s
 }
 
-// run returns what was printed to stdout and stderr, and what was built.
+// run returns the output on stdout and stderr, and what was built.
 func (s *script) run(environment ...string) (folder, messages string, built []string, err error) {
 	s.t.Helper()
 	realGo, err := exec.LookPath("go")
@@ -155,8 +155,7 @@ func (s *script) run(environment ...string) (folder, messages string, built []st
 	return strings.TrimSpace(string(out)), stderr.String(), built, err
 }
 
-// requireBinaries: the folder that was printed is the one that was asked for, and has two programs and nothing that
-// is left of making them.
+// requireBinaries requires that the printed folder is the requested one, with the two programs and no leftovers.
 func (s *script) requireBinaries(printed string) {
 	s.t.Helper()
 	if printed != s.folder {
@@ -198,21 +197,21 @@ func TestReadyMadeBinariesAreUsed(t *testing.T) {
 		t.Errorf("nothing was downloaded: %q", asked)
 	}
 
-	// They are there now, so nobody is asked for them again.
+	// They exist now, so they are not requested again.
 	printed, messages, built, err = s.run("ENVTEST_INDEX=" + i.URL + "/index")
 	if err != nil || len(built) > 0 || messages != "" || len(i.requests()) > 0 {
 		t.Errorf("again: %v; built: %q; %s", err, built, messages)
 	}
 	s.requireBinaries(printed)
 
-	// Who wants built ones does not get these.
+	// They are not used if built ones are requested.
 	printed, messages, built, err = s.run("ENVTEST_INDEX="+i.URL+"/index", "CONTROL_PLANE=build")
 	if err != nil || !slices.Equal(built, fromSource) || len(i.requests()) > 0 {
 		t.Errorf("with CONTROL_PLANE=build: %v; built: %q; %s", err, built, messages)
 	}
 	s.requireBinaries(printed)
 
-	// Those are good for everybody.
+	// Built ones are used in any case.
 	for _, choice := range []string{"", "build"} {
 		_, messages, built, err = s.run("ENVTEST_INDEX="+i.URL+"/index", "CONTROL_PLANE="+choice)
 		if err != nil || len(built) > 0 || messages != "" || len(i.requests()) > 0 {
@@ -221,8 +220,7 @@ func TestReadyMadeBinariesAreUsed(t *testing.T) {
 	}
 }
 
-// TestWithoutReadyMadeBinariesTheyAreBuilt: whatever is wrong with the ready-made ones, it is named, and it ends in
-// binaries of the right version.
+// Whatever is wrong with ready-made binaries is reported, and the result are binaries of the right version.
 func TestWithoutReadyMadeBinariesTheyAreBuilt(t *testing.T) {
 	t.Parallel()
 	without := func(name, instead string) map[string]string {
@@ -268,7 +266,7 @@ func TestWithoutReadyMadeBinariesTheyAreBuilt(t *testing.T) {
 	}
 }
 
-// limit is how many seconds an answer may take: few if none comes, and else more than it ever takes.
+// limit returns how many seconds an answer may take: few if none will come, otherwise more than it ever takes.
 func limit(none bool) string {
 	if none {
 		return "2"
@@ -318,7 +316,7 @@ func TestLimit(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			cmd := exec.CommandContext(t.Context(), "../../limit.sh", test.arguments...)
-			_ = cmd.Run() // the code says it all
+			_ = cmd.Run() // the exit code is checked instead
 			if code := cmd.ProcessState.ExitCode(); code != test.code {
 				t.Errorf("exit code %d, want %d", code, test.code)
 			}

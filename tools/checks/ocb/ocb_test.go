@@ -1,5 +1,5 @@
-// Package ocb does what README.md says about building a Collector with the receiver: in a folder beside a checkout, with
-// the configuration that stands there.
+// Package ocb follows the instructions in README.md for building a Collector with the receiver, in a folder beside a
+// checkout, with the configuration given there.
 package ocb
 
 import (
@@ -16,12 +16,12 @@ import (
 const (
 	module     = "github.com/k8swatchlist/k8swatchlistreceiver"
 	repository = "../../.."
-	checkout   = "k8s_watchlist" // as README calls it
+	checkout   = "k8s_watchlist" // its name in README
 )
 
 var fenced = regexp.MustCompile("(?ms)^```([a-z]+)\n(.*?)^```$")
 
-// block is the only one of a language in README that has all the texts.
+// block returns the only code block of a language in README with all the texts.
 func block(t *testing.T, language string, having ...string) string {
 	t.Helper()
 	readme, err := os.ReadFile(filepath.Join(repository, "README.md"))
@@ -41,7 +41,7 @@ func block(t *testing.T, language string, having ...string) string {
 	return found[0]
 }
 
-// copyCheckout copies the repository as git would clone it, changes that are not committed included.
+// copyCheckout copies the repository as git would clone it, including uncommitted changes.
 func copyCheckout(t *testing.T, to string) {
 	t.Helper()
 	err := filepath.WalkDir(repository, func(path string, entry fs.DirEntry, err error) error {
@@ -109,7 +109,7 @@ func TestCollectorFromACheckout(t *testing.T) {
 	folder := t.TempDir()
 	copyCheckout(t, filepath.Join(folder, checkout))
 
-	// In both ways: with the path in the entry of the receiver, and by replacing its module.
+	// Both ways: with a path in the receiver's entry, and by replacing its module.
 	for name, config := range map[string]string{
 		"path":     config,
 		"replaces": path.ReplaceAllString(config, "") + "\n" + block(t, "yaml", "replaces:"),

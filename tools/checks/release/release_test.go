@@ -70,7 +70,7 @@ func TestNotes(t *testing.T) {
 	r.commit("mend the root", "a.go", "package a\n")
 	r.commit("mend b", "cmd/b/b.go", "package main\n")
 	r.commit("mend the tests", "test/t.go", "package test\n")
-	r.git("tag", "cmd/b/v0.1.1") // nobody wrote down what has changed
+	r.git("tag", "cmd/b/v0.1.1") // without a changelog entry
 	second := "## 0.2.0-rc.1\n\n- A candidate.\n\n" + first
 	r.commit("prepare the candidate", "CHANGELOG.md", changes+second)
 	r.git("tag", "v0.2.0-rc.1")

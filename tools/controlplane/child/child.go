@@ -1,6 +1,6 @@
-// Package child runs a program as a child process that has an owner: it is in a process group of its own, so
-// that Ctrl-C in the terminal reaches only the parent, which then ends it in the right order; it dies with the
-// parent where the system can do that; and somebody always waits for it.
+// Package child runs a program as a child process that has an owner: it is in a process group of its own, so that
+// Ctrl-C in the terminal reaches only the parent, which then ends it in the right order; it dies with the parent if the
+// system supports that; and it is always waited for.
 package child
 
 import (
@@ -15,22 +15,21 @@ import (
 	"time"
 )
 
-// Child is a running program, or one that has ended.
+// Child is a running or ended program.
 type Child struct {
 	name string
 	cmd  *exec.Cmd
 	tail *tail
 	done chan struct{}
-	err  error // why it ended; set before done is closed
+	err  error // how it ended; set before done is closed
 }
 
-// Start runs cmd. What the program prints goes to log as well, unless log is nil, and its end is kept for error
-// messages.
+// Start runs cmd. The program's output also goes to log, unless log is nil, and its end is kept for error messages.
 func Start(cmd *exec.Cmd, log io.Writer) (*Child, error) {
 	c := &Child{name: filepath.Base(cmd.Path), cmd: cmd, tail: &tail{next: log}, done: make(chan struct{})}
 	cmd.Stdout, cmd.Stderr = c.tail, c.tail
 	cmd.SysProcAttr = attributes()
-	// A grandchild that holds our pipe open must not keep Wait from returning.
+	// A grandchild that holds our pipe open must not prevent Wait from returning.
 	cmd.WaitDelay = 2 * time.Second
 
 	started := make(chan error)
@@ -41,8 +40,8 @@ func Start(cmd *exec.Cmd, log io.Writer) (*Child, error) {
 	return c, nil
 }
 
-// own starts the process and waits for it on one locked thread: on Linux the child is told to die when the
-// thread that started it does, and an unlocked thread may end at any time.
+// own starts the process and waits for it on one locked thread: on Linux the child dies with the thread that started
+// it, and an unlocked thread may end at any time.
 func (c *Child) own(started chan<- error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -69,7 +68,7 @@ func (c *Child) Running() bool {
 	}
 }
 
-// Err says how the process ended: nil after exit code 0. Only after Done.
+// Err returns how the process ended: nil after exit code 0. It is valid only after Done.
 func (c *Child) Err() error { return c.err }
 
 // PID of the process.
@@ -78,7 +77,7 @@ func (c *Child) PID() int { return c.cmd.Process.Pid }
 // Tail returns the last lines that the process printed.
 func (c *Child) Tail() string { return c.tail.String() }
 
-// Signal sends sig to the process. A process that has ended already is no error.
+// Signal sends sig to the process. It is not an error if the process has already ended.
 func (c *Child) Signal(sig os.Signal) error {
 	if err := c.cmd.Process.Signal(sig); err != nil && !ended(err) {
 		return fmt.Errorf("cannot send %v to %s: %w", sig, c.name, err)
@@ -86,8 +85,8 @@ func (c *Child) Signal(sig os.Signal) error {
 	return nil
 }
 
-// Stop sends sig, waits for the process to end, and kills it when ctx ends first. It returns how the process
-// ended, so that the caller may tell a clean end (nil) from another.
+// Stop sends sig, waits for the process to end, and kills it when ctx ends first. It returns how the process ended, so
+// that the caller can distinguish a clean end (nil) from others.
 func (c *Child) Stop(ctx context.Context, sig os.Signal) error {
 	if err := c.Signal(sig); err != nil {
 		return err

@@ -26,7 +26,7 @@ func start(t *testing.T, script string) *child.Child {
 	return c
 }
 
-// waitFor waits until the process has printed text: only then has it set its traps.
+// waitFor waits until the process has printed text, after which its traps are set.
 func waitFor(t *testing.T, c *child.Child, text string) {
 	t.Helper()
 	deadline := time.Now().Add(20 * time.Second)
@@ -91,7 +91,7 @@ func TestTheTailIsShortAndTheLogWhole(t *testing.T) {
 	}
 	tail := c.Tail()
 	if !strings.HasPrefix(tail, "line ") || !strings.HasSuffix(tail, "line 1999") || len(tail) > 4<<10 {
-		t.Errorf("the tail is not some whole lines: %d bytes, %.20q", len(tail), tail)
+		t.Errorf("the tail does not consist of whole lines: %d bytes, %.20q", len(tail), tail)
 	}
 }
 

@@ -9,10 +9,10 @@ import (
 	"sync"
 )
 
-// tailBytes is how much of what a process printed is kept for an error message.
+// tailBytes is how much of a process's output is kept for an error message.
 const tailBytes = 4 << 10
 
-// tail passes on what a process prints and keeps the end of it.
+// tail forwards the output of a process and keeps the end of it.
 type tail struct {
 	next io.Writer // nil: nowhere
 
@@ -28,7 +28,7 @@ func (t *tail) Write(p []byte) (int, error) {
 	}
 	t.mu.Unlock()
 	if t.next != nil {
-		// The process must not be stopped by a broken pipe of ours.
+		// A broken pipe of ours must not stop the process.
 		_, _ = t.next.Write(p)
 	}
 	return len(p), nil

@@ -53,7 +53,7 @@ func (w *Workload) applyCarts(ctx context.Context) error {
 			"metadata":   object{"name": name},
 			"spec":       object{"items": int64(1), "currency": "EUR"},
 		}}
-		// The API server serves a new resource only some moments after its definition.
+		// The API server serves a new resource only some time after its definition.
 		var last error
 		err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, 20*time.Second, true, func(ctx context.Context) (bool, error) {
 			_, last = w.dynamic.Resource(carts).Namespace(namespace).Create(ctx, cart, metav1.CreateOptions{})

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// namespace is where most of the sample objects are.
+// namespace holds most of the sample objects.
 const namespace = "shop"
 
 const (
@@ -29,8 +29,8 @@ func (w *Workload) applyNamespaces(ctx context.Context) error {
 	return nil
 }
 
-// applyConfiguration creates what pods read: a configmap, a secret, whose value must not be seen anywhere else, and
-// a service.
+// applyConfiguration creates what pods use: a configmap, a secret, whose value must not appear anywhere else, and a
+// service.
 func (w *Workload) applyConfiguration(ctx context.Context) error {
 	core := w.clients.CoreV1()
 	config := &corev1.ConfigMap{
@@ -78,7 +78,7 @@ func (w *Workload) rotateSecret(ctx context.Context) error {
 	return nil
 }
 
-// changeService adds a port, and the next time takes it away.
+// changeService adds a port, and removes it the next time.
 func (w *Workload) changeService(ctx context.Context) error {
 	ports := `{"name":"http","port":80,"targetPort":8080}`
 	if w.round%2 == 0 {

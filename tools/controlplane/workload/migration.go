@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// A migration is a pod and a configmap that come, finish and go.
+// A migration is a pod and a configmap that are created, finish and are deleted.
 
 func (w *Workload) migrationName() string { return fmt.Sprintf("migration-%d", w.round+1) }
 

@@ -42,7 +42,7 @@ func (w *Workload) applyNodes(ctx context.Context) error {
 	return nil
 }
 
-// changeNode cordons a node, and the next time lets pods in again.
+// changeNode cordons a node, and uncordons it the next time.
 func (w *Workload) changeNode(ctx context.Context) error {
 	name := nodeNames[len(nodeNames)-1]
 	cordon := w.round%2 == 0

@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// startPod creates a pod and does what the scheduler and the kubelet would do with it.
+// startPod creates a pod and does the work of the scheduler and the kubelet.
 func (w *Workload) startPod(ctx context.Context, pod *corev1.Pod) error {
 	pods := w.clients.CoreV1().Pods(namespace)
 	created, err := pods.Create(ctx, pod, metav1.CreateOptions{})
@@ -48,8 +48,7 @@ func (w *Workload) startPod(ctx context.Context, pod *corev1.Pod) error {
 	return w.event(ctx, created, corev1.EventTypeNormal, "Started", "Started container "+container.Name)
 }
 
-// endPod deletes a pod as a person does, which only marks it, and then as the kubelet does when its containers
-// have ended.
+// endPod deletes a pod like a user, which only marks it, and then like the kubelet after its containers have ended.
 func (w *Workload) endPod(ctx context.Context, name string) error {
 	pods := w.clients.CoreV1().Pods(namespace)
 	if err := pods.Delete(ctx, name, metav1.DeleteOptions{}); err != nil {

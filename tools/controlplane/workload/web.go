@@ -28,7 +28,7 @@ func (w *Workload) applyWeb(ctx context.Context) error {
 	spec := corev1.PodSpec{Containers: []corev1.Container{{
 		Name:  "web",
 		Image: "example.com/web:1.0",
-		// A literal value, as people write it although they should not.
+		// A literal value, as people write it despite better advice.
 		Env: []corev1.EnvVar{{Name: "API_TOKEN", Value: "sample-token"}, {
 			Name: "DATABASE_PASSWORD",
 			ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{
@@ -82,7 +82,7 @@ func (w *Workload) scaleDown(ctx context.Context) error {
 	if err := w.scale(ctx, webReplicas); err != nil {
 		return err
 	}
-	// Something may have failed before, so there may be any number of pods.
+	// An earlier step may have failed, so there may be any number of pods.
 	for len(w.web.pods) > webReplicas {
 		if err := w.endPod(ctx, w.web.pods[0]); err != nil {
 			return err

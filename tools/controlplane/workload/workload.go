@@ -1,6 +1,6 @@
-// Package workload fills a cluster that has no nodes and no controllers with sample objects and keeps changing them
-// at a pace that a person can follow. It does what the kubelet, the scheduler and the controllers would do: a pod
-// is created, assigned, started, deleted gracefully and gone.
+// Package workload fills a cluster without nodes and controllers with sample objects and keeps changing them at a pace
+// that a person can follow. It does the work of the kubelet, the scheduler and the controllers: a pod is created,
+// assigned, started, gracefully deleted and removed.
 package workload
 
 import (
@@ -19,7 +19,7 @@ const DefaultPace = 2 * time.Second
 
 // Workload is a set of sample objects in one cluster.
 type Workload struct {
-	// Log is told every change, as a line. Required.
+	// Log receives a line for every change. Required.
 	Log func(format string, args ...any)
 
 	// Pace is the time between two changes. 0: DefaultPace.
@@ -30,7 +30,7 @@ type Workload struct {
 	dynamic dynamic.Interface
 
 	web   webDeployment
-	round int // how often every change was made
+	round int // how many times every change was made
 }
 
 // New returns a workload for the cluster of config. Close it.
@@ -49,7 +49,7 @@ func New(config *rest.Config, log func(format string, args ...any)) (*Workload, 
 	return w, nil
 }
 
-// Close gives the connections back.
+// Close closes the idle connections.
 func (w *Workload) Close() { w.http.CloseIdleConnections() }
 
 // Apply creates the sample objects. The cluster must not have them yet.
@@ -68,8 +68,8 @@ func (w *Workload) Apply(ctx context.Context) error {
 	return nil
 }
 
-// Run changes one thing after the other until ctx ends. A change that fails is told and skipped: the API server may
-// be restarting.
+// Run makes one change after another until ctx ends. A failed change is logged and skipped, since the API server may be
+// restarting.
 func (w *Workload) Run(ctx context.Context) {
 	pace := w.Pace
 	if pace == 0 {

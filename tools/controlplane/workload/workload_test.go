@@ -21,7 +21,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// TestRounds runs every change several times; none may fail, and the pods must come back to where they were.
+// Every change is made several times. None may fail, and the pods must return to their original state.
 func TestRounds(t *testing.T) {
 	plane, err := controlplane.Start(t.Context(), controlplane.Options{})
 	if err != nil {
@@ -61,7 +61,7 @@ func TestRounds(t *testing.T) {
 		select {
 		case <-rotations:
 		case <-time.After(time.Minute):
-			t.Error("the workload does not get on")
+			t.Error("the workload makes no progress")
 		}
 	}
 	cancel()

@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// takeForeground makes this process the only one that the terminal sends Ctrl-C to, if it has a terminal and is in
-// the foreground there, and returns what undoes that.
+// takeForeground makes this process the only one that the terminal sends Ctrl-C to, if it has a terminal and is in the
+// foreground there, and returns a function that undoes that.
 func takeForeground() (giveBack func()) {
 	nothing := func() {}
 	terminal, err := os.OpenFile("/dev/tty", os.O_RDWR, 0)
@@ -24,8 +24,8 @@ func takeForeground() (giveBack func()) {
 		terminal.Close()
 		return nothing
 	}
-	// A process outside the foreground is stopped when it changes the foreground, unless it ignores SIGTTOU. And
-	// Ctrl-Z would stop us alone, with nobody to wake us up.
+	// A process outside the foreground is stopped when it changes the foreground, unless it ignores SIGTTOU. And Ctrl-Z
+	// would stop only us, and nothing would resume us.
 	signal.Ignore(syscall.SIGTTOU, syscall.SIGTTIN, syscall.SIGTSTP)
 	if err := unix.Setpgid(0, 0); err != nil {
 		terminal.Close()

@@ -1,6 +1,6 @@
-// Command run shows the receiver at work: it starts a collector against the cluster that KUBECONFIG names, or, when
-// KUBECONFIG is not set, against a control plane of its own with a sample workload that keeps changing. It stops
-// everything that it started on Ctrl-C or SIGTERM.
+// Command run demonstrates the receiver: it starts a Collector for the cluster of KUBECONFIG or, if that is not set,
+// for a control plane of its own with a sample workload that keeps changing. It stops everything that it started on
+// Ctrl-C or SIGTERM.
 package main
 
 import (
@@ -20,14 +20,14 @@ import (
 	"github.com/k8swatchlist/k8swatchlistreceiver/tools/controlplane/workload"
 )
 
-// collectorGrace is how long the collector may take to deliver what it has read.
+// collectorGrace is how long the Collector may take to deliver what it has read.
 const collectorGrace = 30 * time.Second
 
 func main() {
 	var s session
 	flag.StringVar(&s.collector, "collector", "", "the collector's binary")
 	flag.StringVar(&s.config, "config", "", "the collector's configuration file")
-	flag.StringVar(&s.binaries, "binaries", "", "the folder that holds etcd and kube-apiserver (default $KUBEBUILDER_ASSETS)")
+	flag.StringVar(&s.binaries, "binaries", "", "the folder with etcd and kube-apiserver (default $KUBEBUILDER_ASSETS)")
 	flag.DurationVar(&s.pace, "pace", workload.DefaultPace, "the time between two changes of the sample workload")
 	duration := flag.Duration("duration", 0, "end after this time (default: at Ctrl-C)")
 	flag.Parse()
@@ -36,7 +36,7 @@ func main() {
 		os.Exit(2)
 	}
 
-	// make waits for us in our process group, and Ctrl-C would end it with an error however cleanly we end.
+	// make waits for us in our process group, and Ctrl-C would end it with an error even if we end cleanly.
 	giveBack := takeForeground()
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	if *duration > 0 {
@@ -60,7 +60,7 @@ type session struct {
 	pace                        time.Duration
 }
 
-// run returns nil when ctx ended it and everything stopped cleanly.
+// run returns nil if ctx ended it and everything stopped cleanly.
 func (s session) run(ctx context.Context) (err error) {
 	if kubeconfig := os.Getenv("KUBECONFIG"); kubeconfig != "" {
 		say("the cluster is the one of KUBECONFIG=%s", kubeconfig)
@@ -91,8 +91,8 @@ func (s session) run(ctx context.Context) (err error) {
 		return unlessEnded(ctx, err)
 	}
 
-	// What exists now is the initial state; what changes from here on is live. The workload goes on until the
-	// collector has stopped.
+	// Existing objects are the initial state; changes from here on are live. The workload continues until the Collector
+	// has stopped.
 	working, rest := context.WithCancel(context.WithoutCancel(ctx))
 	var worker sync.WaitGroup
 	worker.Go(func() { load.Run(working) })
@@ -104,7 +104,7 @@ func (s session) run(ctx context.Context) (err error) {
 	return s.collect(ctx, plane.Kubeconfig())
 }
 
-// collect runs the collector until ctx ends. A collector that ends by itself is an error.
+// collect runs the Collector until ctx ends. It is an error if the Collector ends earlier.
 func (s session) collect(ctx context.Context, kubeconfig string) error {
 	say("starting the collector: %s --config %s", s.collector, s.config)
 	cmd := exec.Command(s.collector, "--config", s.config)
@@ -115,7 +115,7 @@ func (s session) collect(ctx context.Context, kubeconfig string) error {
 	}
 	select {
 	case <-collector.Done():
-		return fmt.Errorf("the collector ended by itself: %s", cmd.ProcessState)
+		return fmt.Errorf("the collector ended unexpectedly: %s", cmd.ProcessState)
 	case <-ctx.Done():
 	}
 
@@ -131,7 +131,7 @@ func (s session) collect(ctx context.Context, kubeconfig string) error {
 	return nil
 }
 
-// unlessEnded drops the error of work that was cut short on purpose.
+// unlessEnded drops the error of work that was interrupted on purpose.
 func unlessEnded(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return nil

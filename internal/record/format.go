@@ -1,0 +1,37 @@
+package record
+
+import (
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/watchlist"
+)
+
+// Format is the shape of the records of a scope.
+type Format uint8
+
+const (
+	FormatWatchlist  Format = iota // the receiver's own
+	FormatK8sObjects               // that of the Collector's k8s_objects receiver
+)
+
+// IsRecord reports whether Build makes a record of the change. The formats of other receivers have no records about the
+// stream, so there these exist only on request.
+func (b *Builder) IsRecord(c *watchlist.Change) bool {
+	if !c.IsRecord() {
+		return false
+	}
+	return isOfObject(c.Type) || b.options.StreamRecords || b.formatOfScope(c) == FormatWatchlist
+}
+
+// formatOf returns the format of the change's record. Records about the stream have the receiver's own format.
+func (b *Builder) formatOf(c *watchlist.Change) Format {
+	if !isOfObject(c.Type) {
+		return FormatWatchlist
+	}
+	return b.formatOfScope(c)
+}
+
+func (b *Builder) formatOfScope(c *watchlist.Change) Format {
+	if b.options.FormatOf == nil {
+		return FormatWatchlist
+	}
+	return b.options.FormatOf(c.Scope)
+}
