@@ -121,8 +121,9 @@ test-controlplane: ## Run the tests of the control plane, against its real binar
 .PHONY: test-e2e
 test-e2e: $(COLLECTOR) $(PEER) ## Run the end-to-end tests, against a real control plane and the real collector
 	@folder=$$($(GET_CONTROL_PLANE)) || exit; cd test && \
-	KUBEBUILDER_ASSETS=$$folder OTELCOL_BINARY=$(CURDIR)/$(COLLECTOR) OTELCOL_PEER_BINARY=$(CURDIR)/$(PEER) \
-	../tools/progress.sh "end-to-end tests" $(GO) test $(RACE) -v -timeout 30m ./e2e/... ./harness/...
+	export KUBEBUILDER_ASSETS=$$folder OTELCOL_BINARY=$(CURDIR)/$(COLLECTOR) OTELCOL_PEER_BINARY=$(CURDIR)/$(PEER) && \
+	../tools/progress.sh "end-to-end tests" $(GO) test $(RACE) -v -timeout 30m ./e2e/... ./harness/... && \
+	../tools/progress.sh "no secret leaves the collector" $(GO) test $(RACE) -v -timeout 15m ./redaction/...
 
 # Every run of 90 seconds and more has every kind of fault at least once.
 test-chaos: CHAOS_SEED = 11

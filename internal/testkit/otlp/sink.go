@@ -29,15 +29,15 @@ type Sink struct {
 	served  chan error
 }
 
-// Listen starts a sink at an address, host:port; port 0 selects a free one.
-func Listen(address string, handle Handle) (*Sink, error) {
+// Listen starts a sink at an address, host:port; port 0 selects a free one. The options go to its gRPC server.
+func Listen(address string, handle Handle, options ...grpc.ServerOption) (*Sink, error) {
 	listener, err := net.Listen("tcp", address)
 	if err != nil {
 		return nil, fmt.Errorf("cannot listen for OTLP: %w", err)
 	}
 	s := &Sink{
 		address: listener.Addr().String(),
-		server:  grpc.NewServer(grpc.MaxRecvMsgSize(maxMessage), grpc.WaitForHandlers(true)),
+		server:  grpc.NewServer(append([]grpc.ServerOption{grpc.MaxRecvMsgSize(maxMessage), grpc.WaitForHandlers(true)}, options...)...),
 		served:  make(chan error, 1),
 	}
 	plogotlp.RegisterGRPCServer(s.server, &service{handle: handle})

@@ -1,0 +1,143 @@
+package redaction
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"sync"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/k8swatchlist/k8swatchlistreceiver/test/harness"
+)
+
+// leakyServer is an aggregated API server behind the real one that fails, and whose errors contain secrets. Errors go into the log,
+// the component status and whatever else reports them.
+type leakyServer struct {
+	mu    sync.Mutex
+	lists map[string]int              // requests by their user agent
+	sent  map[string][errorKinds]bool // by user agent
+}
+
+var (
+	reports     = schema.GroupVersionResource{Group: "leaky.example.com", Version: "v1", Resource: "reports"}
+	apiServices = schema.GroupVersionResource{Group: "apiregistration.k8s.io", Version: "v1", Resource: "apiservices"}
+)
+
+// errorSentinels are the sentinels in its errors.
+var errorSentinels = []string{
+	"SENTINEL-9001-kV7q", "SENTINEL-9002-kV7q", "SENTINEL-9003-kV7q", "SENTINEL-9004-kV7q", "SENTINEL-9005-kV7q", "SENTINEL-9006-kV7q",
+}
+
+// The errors that it answers with, with two sentinels each.
+const (
+	statusForList = iota
+	textForList
+	statusInWatch
+	errorKinds
+)
+
+var leakyErrors = [errorKinds]struct {
+	status      int
+	contentType string
+	body        string
+}{
+	{http.StatusInternalServerError, "application/json", `{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","code":500,"reason":"InternalError",` +
+		`"message":"cannot open postgres://reports:%s@db:5432/reports: password=%s is wrong"}`},
+	{http.StatusInternalServerError, "text/plain", "GET https://db/?access_token=%s: 401, Authorization: Bearer %s"},
+	{http.StatusOK, "application/json", `{"type":"ERROR","object":{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","code":500,` +
+		`"reason":"InternalError","message":"lost amqp://reports:%s@mq/: client_secret=%s"}}` + "\n"},
+}
+
+func startLeakyServer(t *testing.T, c *harness.Cluster) *leakyServer {
+	t.Helper()
+	s := &leakyServer{lists: map[string]int{}, sent: map[string][errorKinds]bool{}}
+	server := httptest.NewTLSServer(s)
+	t.Cleanup(func() {
+		server.CloseClientConnections()
+		server.Close()
+	})
+	_, port, err := net.SplitHostPort(server.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	number, err := strconv.ParseInt(port, 10, 32)
+	if err != nil {
+		t.Fatal(err)
+	}
+	service := &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{Name: "leaky"},
+		Spec: corev1.ServiceSpec{
+			Type: corev1.ServiceTypeExternalName, ExternalName: "localhost", Ports: []corev1.ServicePort{{Port: int32(number)}},
+		},
+	}
+	if _, err := c.Client.CoreV1().Services("default").Create(t.Context(), service, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	registration := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService", "metadata": map[string]any{"name": "v1." + reports.Group},
+		"spec": map[string]any{
+			"group": reports.Group, "version": reports.Version, "groupPriorityMinimum": int64(1000), "versionPriority": int64(15),
+			"service":               map[string]any{"namespace": "default", "name": "leaky", "port": number},
+			"insecureSkipTLSVerify": true,
+		},
+	}}
+	if _, err := c.Dynamic.Resource(apiServices).Create(t.Context(), registration, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func (s *leakyServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	version := "/apis/" + reports.Group + "/" + reports.Version
+	switch r.URL.Path {
+	case version:
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = fmt.Fprintf(w, `{"kind":"APIResourceList","apiVersion":"v1","groupVersion":"%s/%s","resources":[{"name":%q,"singularName":"report",`+
+			`"namespaced":true,"kind":"Report","verbs":["get","list","watch"]}]}`, reports.Group, reports.Version, reports.Resource)
+	case version + "/" + reports.Resource:
+		s.answer(w, r)
+	default:
+		http.NotFound(w, r)
+	}
+}
+
+// answer fails each list of a client but the third, and every watch. The third list makes the client watch.
+func (s *leakyServer) answer(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	client, answer := r.UserAgent(), statusInWatch
+	if r.URL.Query().Get("watch") == "" {
+		s.lists[client]++
+		if s.lists[client] == 3 {
+			w.Header().Set("Content-Type", "application/json")
+			_, _ = fmt.Fprintf(w, `{"kind":"ReportList","apiVersion":"%s/%s","metadata":{"resourceVersion":"7"},"items":[]}`, reports.Group, reports.Version)
+			return
+		}
+		answer = []int{statusForList, textForList}[s.lists[client]%2]
+	}
+	sent := s.sent[client]
+	sent[answer] = true
+	s.sent[client] = sent
+	w.Header().Set("Content-Type", leakyErrors[answer].contentType)
+	w.WriteHeader(leakyErrors[answer].status)
+	_, _ = fmt.Fprintf(w, leakyErrors[answer].body, errorSentinels[2*answer], errorSentinels[2*answer+1])
+}
+
+// unsent returns an error that a client has not been sent yet, and "" if it has been sent all.
+func (s *leakyServer) unsent(userAgent string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for kind, sent := range s.sent[userAgent] {
+		if !sent {
+			return fmt.Sprintf("it has not been sent %q", leakyErrors[kind].body)
+		}
+	}
+	return ""
+}

@@ -1,0 +1,160 @@
+package redaction
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/plog"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/encoding"
+	"google.golang.org/grpc/mem"
+
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/fold"
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/testkit/otlp"
+	"github.com/k8swatchlist/k8swatchlistreceiver/test/harness"
+)
+
+// output is what a collector has sent: every request as the bytes that came, and what is in them.
+type output struct {
+	harness.Records // that can be waited for
+
+	address string
+
+	mu       sync.Mutex
+	requests [][]byte
+	bodies   map[string]string // JSON, by key
+	broken   []string          // records without a redacted object
+}
+
+// startOutput starts an OTLP server that ends with the test.
+func startOutput(t *testing.T) *output {
+	t.Helper()
+	o := &output{bodies: map[string]string{}}
+	sink, err := otlp.Listen("127.0.0.1:0", o.take, grpc.ForceServerCodecV2(tap{encoding.GetCodecV2("proto"), o}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := sink.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	o.address = sink.Address()
+	return o
+}
+
+// tap keeps the bytes of each request before they are decoded.
+type tap struct {
+	encoding.CodecV2
+	output *output
+}
+
+func (t tap) Unmarshal(data mem.BufferSlice, into any) error {
+	request := data.Materialize()
+	t.output.mu.Lock()
+	t.output.requests = append(t.output.requests, request)
+	t.output.mu.Unlock()
+	return t.CodecV2.Unmarshal(data, into)
+}
+
+func (o *output) take(_ context.Context, logs plog.Logs) error {
+	o.mu.Lock()
+	for _, resource := range logs.ResourceLogs().All() {
+		for _, scope := range resource.ScopeLogs().All() {
+			for _, record := range scope.LogRecords().All() {
+				o.takeBody(record)
+			}
+		}
+	}
+	o.mu.Unlock()
+	o.Add(logs)
+	return nil
+}
+
+func (o *output) takeBody(record plog.LogRecord) {
+	of, ok := fold.FromRecord(record)
+	if !ok || of.Inferred {
+		return
+	}
+	for _, problem := range []string{"k8s.redaction.failed", "k8s.body.error"} {
+		if _, ok := record.Attributes().Get(problem); ok {
+			o.broken = append(o.broken, fmt.Sprintf("%s: %s", key(of), problem))
+		}
+	}
+	switch body := record.Body(); body.Type() {
+	case pcommon.ValueTypeMap:
+		data, err := json.Marshal(body.Map().AsRaw())
+		if err != nil {
+			o.broken = append(o.broken, fmt.Sprintf("%s: %v", key(of), err))
+		}
+		o.bodies[key(of)] = string(data)
+	case pcommon.ValueTypeStr:
+		o.bodies[key(of)] = body.Str()
+	default:
+		o.broken = append(o.broken, fmt.Sprintf("%s: its body is of the type %s", key(of), body.Type()))
+	}
+}
+
+// key names a change of an object.
+func key(of fold.Record) string {
+	return fmt.Sprintf("%s of %s %s/%s, %s", of.Type, of.Resource, of.Namespace, of.Name, of.Origin)
+}
+
+// keys are the changes of a kind of all copies of a phase.
+func keys(entries []*entry, phase, changeType, origin string) []string {
+	var all []string
+	for _, e := range entries {
+		object := e.copy(phase)
+		all = append(all, key(fold.Record{
+			Type: changeType, Origin: origin, Resource: harness.Name(e.resource), Namespace: object.GetNamespace(), Name: object.GetName(),
+		}))
+	}
+	return all
+}
+
+// awaitAll waits until there is a record of one of the changes of each set.
+func (o *output) awaitAll(t *testing.T, what string, sets ...[]string) {
+	t.Helper()
+	o.Await(t, patience, what, func(records []harness.Record) string {
+		have := map[string]bool{}
+		for _, record := range records {
+			if record.Object != nil {
+				have[key(*record.Object)] = true
+			}
+		}
+		var missing []string
+		for i, wanted := range sets[0] {
+			if !slices.ContainsFunc(sets, func(set []string) bool { return have[set[i]] }) {
+				missing = append(missing, wanted)
+			}
+		}
+		if len(missing) == 0 {
+			return ""
+		}
+		return fmt.Sprintf("%d are missing, such as %s", len(missing), missing[0])
+	})
+}
+
+// problems describes the records without a redacted object.
+func (o *output) problems() []string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return slices.Clone(o.broken)
+}
+
+// bodyOf returns the body of the record of a change.
+func (o *output) bodyOf(t *testing.T, key string) map[string]any {
+	t.Helper()
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	var object map[string]any
+	if err := json.Unmarshal([]byte(o.bodies[key]), &object); err != nil {
+		t.Fatalf("cannot read the body of %s: %v", key, err)
+	}
+	return object
+}
