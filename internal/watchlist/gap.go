@@ -14,8 +14,10 @@ type lostHistory struct {
 	doubt  Doubt
 	from   version
 	since  time.Time
-	noted  bool // a Suspected change was emitted
-	ask    bool // the server may still have the history: a watch will show
+
+	reached version // the position when it was lost
+	noted   bool    // a Suspected change was emitted
+	ask     bool    // the server may still have the history: a watch will show
 
 	object redact.Identity // the object that caused it, if one did and its identity is known
 	// widened is set if unknown objects may be new only to the scope.
@@ -43,7 +45,7 @@ func (r *Reader) loseHistory(reason string, how Doubt) {
 		return // nothing has been read, so nothing can be lost
 	}
 	if r.lost == nil {
-		r.lost = &lostHistory{reason: reason, from: r.position.rv, since: r.lastKnown}
+		r.lost = &lostHistory{reason: reason, from: r.lastWholeVersion(), reached: r.position.rv, since: r.lastKnown}
 	}
 	if r.lost.ask && reason == reasonExpired { // it does not, and an earlier process emitted differences without a gap
 		r.lost.noted = false
@@ -54,6 +56,15 @@ func (r *Reader) loseHistory(reason string, how Doubt) {
 		r.lost.reason, r.lost.doubt, r.lost.noted = reason, how, false
 	}
 	r.noteLoss()
+}
+
+// lastWholeVersion returns a version up to and including which everything was read. Without bookmarks, the events of the
+// position's own version may have been cut off in the middle.
+func (r *Reader) lastWholeVersion() version {
+	if r.Knowledge.lacksBookmarks() {
+		return r.position.allBefore(r.position.rv)
+	}
+	return r.position.rv
 }
 
 // resetHistory notes that the server's versions belong to another history: from now on versions can only be compared
@@ -122,6 +133,9 @@ func (r *Reader) restoreLoss(s *Suspicion) {
 		reason: s.Gap.Reason, doubt: s.Doubt, from: parseVersion(s.Gap.FromRV), since: s.Gap.From, noted: true,
 		added: s.Gap.Added, modified: s.Gap.Modified, deleted: s.Gap.Deleted, object: s.Gap.Object,
 	}
+	if r.lost.reached = r.lost.from; r.lost.from == r.lastWholeVersion() {
+		r.lost.reached = r.position.rv
+	}
 	r.server.historyReset = s.Gap.Reason == reasonHistoryReset
 	r.lost.widened = s.Gap.Reason == reasonScopeChanged
 	switch s.Gap.Reason {
@@ -155,7 +169,7 @@ func (l *lostHistory) isGap(until version) bool {
 	case l.reason == reasonHistoryReset, l.reason == reasonUndecodable:
 		return true
 	}
-	return until != l.from // else the server has not advanced, and nothing can have been missed
+	return until != l.reached // else the server has not advanced, and nothing can have been missed
 }
 
 // gap returns the one record that describes the lost history.

@@ -80,6 +80,28 @@ func TestEventsStreamThatIsCutAfterAQuietWhile(t *testing.T) {
 	}
 }
 
+// Many Events expire at one version. Where a watch ends in the middle of it, and its history is gone, that version is part of
+// the gap.
+func TestGapIncludesAVersionThatWasReadInPart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &fakeServer{answers: func(n int, req Request) fakeAnswer {
+			switch {
+			case n == 0:
+				return fakeAnswer{steps: append(lines(added("a", 5), added("b", 6), added("c", 7), markerLine(7)),
+					after(time.Second, objectLine("DELETED", "a", 20))), end: errReset}
+			case !req.SendInitialEvents:
+				require.Equal(t, "19", req.ResourceVersion)
+				return fakeAnswer{steps: lines(errorLine(410, "Expired"))}
+			}
+			return fakeAnswer{steps: append(lines(added("c", 7), markerLine(20)), after(time.Hour, ""))}
+		}}
+		kept, _ := s.read(t, time.Minute, readEvents)
+		require.Len(t, kept.gaps(), 1)
+		assert.Equal(t, "19", kept.gaps()[0].FromRV)
+		assert.Equal(t, 1, kept.gaps()[0].Deleted)
+	})
+}
+
 func version1(n int) version { return version{number: uint64(n)} }
 
 // Events that a quiet stream delivers after a comparison began are not lost.

@@ -248,7 +248,7 @@ func (f *follower) finishRelist(ctx context.Context) error {
 	l := f.successor.relist
 	missed := f.lost // an earlier process has begun to recover it
 	if missed == nil {
-		missed = &lostHistory{reason: reasonMissed, from: f.verified.version, since: f.verified.at}
+		missed = &lostHistory{reason: reasonMissed, from: f.verified.version, reached: f.verified.version, since: f.verified.at}
 		if f.onlyDropped(l) {
 			missed.reason = reasonDropped
 		}
