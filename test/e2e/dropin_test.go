@@ -361,7 +361,9 @@ func (s dropInStory) patch(t *testing.T, resource schema.GroupVersionResource, n
 	}
 }
 
-func isClusterScoped(resource schema.GroupVersionResource) bool { return resource.Resource == "clusterroles" }
+func isClusterScoped(resource schema.GroupVersionResource) bool {
+	return resource.Resource == "clusterroles"
+}
 
 // remove deletes every object. The widget has a finalizer, so that its deletion takes two changes.
 func (s dropInStory) remove(t *testing.T, name string) {
@@ -409,4 +411,3 @@ func TestDifferencesAreDocumented(t *testing.T) {
 		}
 	}
 }
-
