@@ -4,7 +4,7 @@ GO          ?= go
 K8S_VERSION ?= v1.37.2
 RUN_CONFIG  ?= examples/run.yaml
 RUN_FLAGS   ?=
-FUZZ_TIME   ?= 50000x
+FUZZ_TIME   ?= 10000x
 BENCH_FLAGS ?=
 REDACT_FLAGS ?=
 
