@@ -204,6 +204,17 @@ func (r *rig) stop(t *testing.T) {
 	}
 }
 
+// refuseWhile fails with err as long as refuse is set.
+func refuseWhile(refuse *atomic.Bool, err error) func(context.Context, []int) error {
+	refuse.Store(true)
+	return func(context.Context, []int) error {
+		if refuse.Load() {
+			return err
+		}
+		return nil
+	}
+}
+
 func wantBatches(t *testing.T, what string, got [][]int, want ...[]int) {
 	t.Helper()
 	if fmt.Sprint(got) != fmt.Sprint(want) {
@@ -647,31 +658,6 @@ func TestShutdownOfIdle(t *testing.T) {
 		if took := time.Since(begin); took != 0 {
 			t.Errorf("Shutdown took %v", took)
 		}
-	})
-}
-
-// A long pause between tries does not outlast the time to drain.
-func TestShutdownCutsThePause(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var refuse atomic.Bool
-		refuse.Store(true)
-		r := newRig(Options[item]{BatchMaxRecords: 3}, func(context.Context, []int) error {
-			if refuse.Load() {
-				return errBusy
-			}
-			return nil
-		})
-		r.offer(t, items(0, 3, 1)...)
-		r.Start()
-		time.Sleep(10 * time.Minute)
-		synctest.Wait()
-		refuse.Store(false)
-		begin := time.Now()
-		r.stop(t)
-		if took := time.Since(begin); took != 0 {
-			t.Errorf("Shutdown took %v", took)
-		}
-		wantBatches(t, "accepted", r.sink.accepted(), numbers(0, 3))
 	})
 }
 
