@@ -142,7 +142,7 @@ func (k *Keeper) Shutdown(ctx context.Context) error {
 
 // Restore returns the checkpoint of a reader's scope: it calls add for each object and then returns the progress. What
 // still applies of the checkpoints of other scopes that are no longer read is included. If the checkpoint is not
-// available, the reader starts afresh and the error tells why; see also watchlist.Progress.Later.
+// available, the error explains why, and the reader starts without it; see also watchlist.Progress.Later.
 func (k *Keeper) Restore(ctx context.Context, of scope.Scope, add func(redact.Identity)) (watchlist.Progress, error) {
 	req := &restore{scope: of, add: add, answered: make(chan struct{})}
 	k.mu.Lock()

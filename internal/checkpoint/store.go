@@ -80,7 +80,7 @@ func (s *store) reported(g *watchlist.GapInfo) {
 	if d == nil || g.Dropped == 0 {
 		return
 	}
-	left := *d // which checkpoints of other scopes may share
+	left := *d // a copy, since checkpoints of other scopes may share it
 	if left.Records -= g.Dropped; left.Records > 0 {
 		s.progress.Denied = &left
 	} else {
@@ -118,7 +118,7 @@ func (s *store) advance(c *watchlist.Change) {
 	s.changed = true
 }
 
-// close moves the progress to a version of which everything was accepted.
+// close moves the progress to a version whose changes were all accepted.
 func (s *store) close(c *watchlist.Change) {
 	p := &s.progress
 	rv := c.ReachedVersion()

@@ -58,8 +58,8 @@ const (
 	keyRedactionKey    = "k8s.redaction.key" // of the resource
 )
 
-// attributesAtMost is how many attributes the record of an object can have, but for the logical cluster and a failed
-// redaction, which few have.
+// attributesAtMost is the maximum number of attributes of an object's record, except for the logical cluster and a
+// failed redaction, which few records have.
 const attributesAtMost = 20
 
 func putChange(m pcommon.Map, c *watchlist.Change) {

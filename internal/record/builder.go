@@ -30,7 +30,7 @@ type Options struct {
 
 	// FormatOf returns the format of the records of a scope. nil: FormatWatchlist for all.
 	FormatOf func(*scope.Scope) Format
-	// StreamRecords adds the records about the stream of scopes with another format than FormatWatchlist.
+	// StreamRecords adds records about the stream for scopes whose format is not FormatWatchlist.
 	StreamRecords bool
 }
 
@@ -54,9 +54,9 @@ func (b *Builder) SetClusterUID(uid string) { b.clusterUID.Store(&uid) }
 // ClusterUID returns the UID of the cluster, or "" if it is not known.
 func (b *Builder) ClusterUID() string { return *b.clusterUID.Load() }
 
-// Build returns a record for each change of which IsRecord is true. Records of FormatWatchlist are in order under one
-// resource (the cluster) and one scope. Those of other formats are under resources of their own, the records of one
-// object in order.
+// Build returns a record for each change for which IsRecord is true. Records of FormatWatchlist are in order under one
+// resource (the cluster) and one scope. Records of other formats have their own resources, and only the records of one
+// object are in order.
 func (b *Builder) Build(changes []watchlist.Change) plog.Logs {
 	o := output{Options: &b.options, logs: plog.NewLogs(), clusterUID: b.ClusterUID()}
 	for i := range changes {
@@ -74,7 +74,7 @@ func (b *Builder) Build(changes []watchlist.Change) plog.Logs {
 	return o.logs
 }
 
-// output holds the logs of one batch, with places for records that appear when the first record needs them.
+// output holds the logs of one batch. The slices for records are created when the first record needs them.
 type output struct {
 	*Options
 	logs       plog.Logs

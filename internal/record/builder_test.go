@@ -261,7 +261,7 @@ func recordCases() []recordCase {
 				"net differences: 0 added, 0 modified, 0 deleted",
 		},
 		{
-			name: "gap of which little is known",
+			name: "gap with few details",
 			change: watchlist.Change{Scope: pods, Type: watchlist.Gap, Origin: watchlist.Recovered, ReadAt: read,
 				Gap: &watchlist.GapInfo{Reason: "history_reset", ToRV: "9"}},
 			event:     "k8s.watch.gap",

@@ -85,8 +85,8 @@ func (in *interior) with(members ...member) *interior {
 	return derived.named(append(append([]member(nil), in.members...), members...)...)
 }
 
-// slotOf spreads the keys data[from:to] over the slots. The factors are those by which most keys of a pod that no rule
-// names meet an empty one. An empty key goes by the bytes around it.
+// slotOf spreads the keys data[from:to] over the slots. The factors were chosen so that most keys of a pod that no rule
+// names hit an empty slot. The slot of an empty key depends on the bytes around it.
 func slotOf(data []byte, from, to int) uint8 {
 	return data[from]*28 + data[to-1]*53 + uint8(to-from)*7
 }

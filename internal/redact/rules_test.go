@@ -60,8 +60,8 @@ func TestRedactionOfSecrets(t *testing.T) {
 		{"data null", `{"data":null}`, `{"data":null}`},
 		{"data twice", `{"data":{"a":"x"},"data":{"a":"y"}}`, `{"data":{"a":"[REDACTED]"},"data":{"a":"[REDACTED]"}}`},
 		{"escaped keys", `{"\u0064ata":{"\u0061":"x"}}`, `{"\u0064ata":{"\u0061":"[REDACTED]"}}`},
-		{"what a Secret has", `{"apiVersion":"v1","kind":"Secret","metadata":{"name":"n","labels":{"l":"v"}},"type":"Opaque","immutable":true}`, `{"apiVersion":"v1","kind":"Secret","metadata":{"name":"n","labels":{"l":"v"}},"type":"Opaque","immutable":true}`},
-		{"what it has not", `{"Data":{"a":"x"},"spec":"x","metadata":{}}`, `{"Data":{"a":"[REDACTED]"},"spec":"[REDACTED]","metadata":{}}`},
+		{"fields of a Secret", `{"apiVersion":"v1","kind":"Secret","metadata":{"name":"n","labels":{"l":"v"}},"type":"Opaque","immutable":true}`, `{"apiVersion":"v1","kind":"Secret","metadata":{"name":"n","labels":{"l":"v"}},"type":"Opaque","immutable":true}`},
+		{"other fields", `{"Data":{"a":"x"},"spec":"x","metadata":{}}`, `{"Data":{"a":"[REDACTED]"},"spec":"[REDACTED]","metadata":{}}`},
 		{"unknown shapes", `{"type":{"a":"x"},"metadata":"x","kind":["x"]}`, `{"type":{"a":"[REDACTED]"},"metadata":"[REDACTED]","kind":["[REDACTED]"]}`},
 		{"a whole list", `{"kind":"SecretList","items":[{"data":{"a":"x"}}]}`, `{"kind":"SecretList","items":[{"data":{"a":"[REDACTED]"}}]}`},
 	})

@@ -17,7 +17,7 @@ type walk struct {
 	edits   edits
 	facts   facts
 	scanner scanner
-	buffer  []byte // the text of the string that is being looked at
+	buffer  []byte // the text of the current string
 	decoded []byte // from base64
 
 	// Values whose masking depends on later members of their object, and values that have to be masked.

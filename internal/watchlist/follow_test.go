@@ -31,7 +31,7 @@ func TestBackoffRestartsAfterASteadyStream(t *testing.T) {
 		s.read(t, 10*time.Minute)
 		require.GreaterOrEqual(t, len(s.requests), 12)
 		assert.Greater(t, s.requests[10].at-s.requests[9].at, 10*time.Second, "pauses grow")
-		assert.Less(t, s.requests[11].at-s.requests[10].at, 61*time.Second+2*time.Second, "and start anew")
+		assert.Less(t, s.requests[11].at-s.requests[10].at, 61*time.Second+2*time.Second, "and start over")
 	})
 }
 

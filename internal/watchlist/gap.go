@@ -32,8 +32,8 @@ type Doubt uint8
 const (
 	// checked: nothing suggests a loss, but it has to be checked. Only differences make a gap.
 	checked Doubt = iota
-	// suspected: the stream ended in a way that may have lost something. Unless the server has not advanced since, an
-	// object may have come and gone, which no snapshot shows.
+	// suspected: the stream ended in a way that may have lost something. If the server has advanced since, an object
+	// may have been created and deleted again, which no snapshot shows.
 	suspected
 	// certain: the server no longer has the history, or sent what could not be read.
 	certain
@@ -80,9 +80,10 @@ func (r *Reader) resetHistory(cause error) {
 	r.Logger.Warn("server's history was set back, comparing everything with a fresh snapshot", r.fields(cause)...)
 }
 
-// compareBeside compares with a snapshot beside the live stream what an earlier process had begun to recover. The stream
-// resumes from the position and so delivers what came and went since: an object that the earlier process emitted from its
-// snapshot may be in no checkpoint, and then only its deletion event shows that it is gone.
+// compareBeside finishes a recovery that an earlier process had begun, by comparing with a snapshot beside the live
+// stream. The stream resumes from the position, so it also delivers objects that were created and deleted since. An
+// object that the earlier process emitted from its snapshot may be in no checkpoint; then only its deletion event shows
+// that it is gone.
 func (r *Reader) compareBeside() {
 	r.schedule.relistObjects = true
 	r.verifySoon()
