@@ -17,11 +17,11 @@ import (
 	"github.com/k8swatchlist/k8swatchlistreceiver/tools/controlplane"
 )
 
-// difference is one that the records of a format have from those of contrib's receiver in v0.111.0. It stands in
-// docs/migration.md in the same words.
+// difference is a difference between the records of a format and those of contrib's receiver in v0.111.0.
+// docs/migration.md lists it in the same words.
 type difference struct {
 	text string
-	// apply makes the difference in a record of contrib's, and reports whether it did.
+	// apply makes the difference in a record of contrib's receiver, and reports whether it changed it.
 	apply func(theirs *harness.RawRecord, ours harness.RawRecord) bool
 }
 
@@ -65,7 +65,7 @@ var k8sObjectsDifferences = []difference{
 	},
 }
 
-// collectorVersion is that of bin/otelcol-watchlist.
+// collectorVersion is the version of bin/otelcol-watchlist.
 const collectorVersion = "0.1.0"
 
 // maskedPaths are the places in the objects of the test at which a value may be masked.
@@ -78,7 +78,7 @@ var maskedPaths = []string{
 	"Widget.spec.apiToken",
 }
 
-// mask puts what ours masked into theirs, where it may be, and reports whether it did.
+// mask copies masked values from ours to theirs, where masking is allowed, and reports whether there were any.
 func mask(theirs, ours any, path string) bool {
 	done := false
 	each := func(key string, value, our any, set func(any)) {
@@ -139,8 +139,8 @@ func remove(from map[string]any, path ...string) bool {
 	return ok
 }
 
-// TestK8sObjectsDropIn: the Collector with contrib's k8sobjects and ours, beside each other on one API server, send the
-// same records of the same objects and changes, but for the listed differences.
+// Contrib's k8sobjects and ours, side by side on one API server, send the same records of the same objects and changes,
+// except for the listed differences.
 func TestK8sObjectsDropIn(t *testing.T) {
 	t.Parallel()
 	c := harness.StartCluster(t, controlplane.Options{})
@@ -188,7 +188,7 @@ resources: [pods, configmaps, secrets, services, deployments, clusterroles.rbac.
 // plain is the secret value in all objects.
 const plain, plainBase64 = "not-to-be-seen", "bm90LXRvLWJlLXNlZW4="
 
-// peerObjects is what contrib's receiver is to read, in one of its modes.
+// peerObjects is the list of resources that contrib's receiver reads in one of its modes.
 func peerObjects(mode string) string {
 	text := ""
 	for _, resource := range []string{
@@ -234,8 +234,8 @@ func awaitEach(t *testing.T, sink *harness.RawSink, kinds []string, changeType, 
 
 func isChange(body map[string]any) bool { return body["object"] != nil && body["kind"] == nil }
 
-// compare requires that ours are theirs with the differences, each of which has to occur, and nothing else. It returns how
-// many records it has compared of each type of change.
+// compare requires that our records equal theirs with the differences applied, and that each difference occurs. It
+// returns how many records of each type of change it has compared.
 func compare(t *testing.T, theirs, ours []harness.RawRecord, differences []difference) map[string]int {
 	t.Helper()
 	theirOf, ourOf := byIdentity(t, theirs), byIdentity(t, ours)
@@ -276,7 +276,7 @@ func compare(t *testing.T, theirs, ours []harness.RawRecord, differences []diffe
 	return compared
 }
 
-// byIdentity returns the records of the objects of the test, each of which has to be the only one of its change.
+// byIdentity returns the records of the objects of the test. No change may have two.
 func byIdentity(t *testing.T, records []harness.RawRecord) map[string]harness.RawRecord {
 	t.Helper()
 	found := map[string]harness.RawRecord{}
@@ -300,10 +300,10 @@ func byIdentity(t *testing.T, records []harness.RawRecord) map[string]harness.Ra
 	return found
 }
 
-// dropInStory is what happens to objects of one name.
+// dropInStory is a sequence of changes to objects with one name.
 type dropInStory struct{ *harness.Cluster }
 
-// storyObjects are the objects of a story, by name. Their values are of all types that JSON has.
+// storyObjects are the objects of a story, by name. Their values have all JSON types.
 const storyObjects = `{"apiVersion":"v1","kind":"List","items":[
 {"apiVersion":"v1","kind":"Pod","metadata":{"name":%[1]q,"annotations":{"note":"größe"}},
  "spec":{"nodeName":"n1","containers":[{"name":"c","image":"registry.example.com/c:1","env":[{"name":"TOKEN","value":"not-to-be-seen"}],"args":[]}]}},

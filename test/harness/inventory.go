@@ -35,7 +35,7 @@ func (c *Cluster) StoredInventories(t testing.TB, folder string, resources ...sc
 	}
 	system, err := c.Client.CoreV1().Namespaces().Get(t.Context(), metav1.NamespaceSystem, metav1.GetOptions{})
 	if err != nil {
-		t.Fatalf("cannot ask for the UID of the cluster: %v", err)
+		t.Fatalf("cannot get the UID of the cluster: %v", err)
 	}
 	stored := c.StoredScopes(t, folder, string(system.UID), scopes...)
 	inventories := map[schema.GroupVersionResource]Inventory{}
