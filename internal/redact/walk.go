@@ -498,7 +498,7 @@ func (w *walk) note(n note, m *members, from, to int) {
 	isString := w.data[from] == '"'
 	switch n {
 	case dataOfObject, binaryDataOfObject, itemsOfObject, dataOfTemplate:
-		if w.data[from] == '{' || w.data[from] == '[' || isString {
+		if w.data[from] != 'n' { // null is kept
 			w.undecided = append(w.undecided, undecided{span{from, to}, n, w.pathNow()})
 		}
 	case pairName:
