@@ -108,6 +108,7 @@ func (r *watchlistReceiver) Shutdown(ctx context.Context) error {
 		r.telemetry.builder.Shutdown()
 		return nil // never started
 	}
+	r.health.end()
 	r.session.stop()
 	err := r.delivery.Shutdown(ctx)
 	if r.keeper != nil {

@@ -29,8 +29,8 @@ func TestDroppedRecordsAreKeptUntilAGapReportsThem(t *testing.T) {
 	extension := memstorage.New()
 	a, b, all := podsIn("a", ""), podsIn("b", ""), podsIn("", "")
 	l := beginIn(one, extension, zap.NewNop(), a, b)
-	for _, of := range []scope.Scope{a, b} {
-		_, _, err := l.restore(t, &of)
+	for _, of := range []*scope.Scope{&a, &b} {
+		_, _, err := l.restore(t, of)
 		require.NoError(t, err)
 	}
 	l.Accepted([]watchlist.Change{in("a", &a, watchlist.Added, 1, "5"), settled(&a, "70"), in("b", &b, watchlist.Added, 2, "6"), settled(&b, "80")})

@@ -67,7 +67,7 @@ func (l *life) report() error {
 func (l *life) restore(t *testing.T, of *scope.Scope) (watchlist.Progress, map[string]string, error) {
 	t.Helper()
 	known := map[string]string{}
-	progress, err := l.Restore(t.Context(), *of, func(id redact.Identity) {
+	progress, err := l.Restore(t.Context(), of, func(id redact.Identity) {
 		known[id.UID] = id.Namespace + "/" + id.Name + "@" + id.ResourceVersion
 	})
 	return progress, known, err

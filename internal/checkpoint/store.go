@@ -2,16 +2,21 @@ package checkpoint
 
 import (
 	"strings"
+	"time"
 
 	"go.opentelemetry.io/collector/extension/xextension/storage"
 
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/redact"
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/scope"
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/watchlist"
 )
 
 // store is the checkpoint of one reader, including what is not written yet. It advances with what the next consumer
 // accepted, never ahead of it: progress and objects of an accepted batch are written in one transaction.
 type store struct {
+	reader *scope.Scope  // of all changes of the reader
+	ended  chan struct{} // closed when the reader has ended and all that it emitted was accepted or dropped
+
 	entry        *entry
 	entryChanged bool
 
@@ -25,7 +30,7 @@ type store struct {
 }
 
 func newStore(e *entry) *store {
-	return &store{entry: e, objects: make(map[watchlist.Key]*redact.Identity)}
+	return &store{entry: e, objects: make(map[watchlist.Key]*redact.Identity), ended: make(chan struct{})}
 }
 
 // introduces reports whether the next consumer receives an object for the first time.
@@ -43,6 +48,10 @@ func introduction(id string, c *watchlist.Change) *storage.Operation {
 // accept notes a change that the next consumer has accepted, or that needs no acceptance.
 func (s *store) accept(c *watchlist.Change) {
 	switch c.Type {
+	case watchlist.Ended:
+		s.entry.ReadAt, s.entryChanged = time.Now(), true
+		close(s.ended)
+		return
 	case watchlist.Snapshot, watchlist.Added, watchlist.Modified, watchlist.Known:
 		id := c.Object.Identity.Clone()
 		s.objects[c.Key] = &id
@@ -143,6 +152,16 @@ func (s *store) moveTo(c *watchlist.Change) {
 		if c.Advances {
 			p.At = append(p.At, c.Key)
 		}
+	}
+}
+
+// hasEnded reports whether the store changes no more, since its reader has ended.
+func (s *store) hasEnded() bool {
+	select {
+	case <-s.ended:
+		return true
+	default:
+		return false
 	}
 }
 

@@ -443,6 +443,34 @@ func TestBoundWithBlockedConsumer(t *testing.T) {
 	})
 }
 
+// What is appended to a full queue is delivered behind everything else, and counts.
+func TestAppendToAFullQueue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		block := make(chan struct{})
+		r := newRig(Options[item]{MaxBytes: 1000, BatchMaxRecords: 5}, func(context.Context, []int) error {
+			<-block
+			return nil
+		})
+		r.Start()
+		r.offer(t, items(0, 10, 100)...)
+		r.Append(item{-1, 50})
+		if held := r.bytes.Load(); held != 1050 {
+			t.Errorf("%d bytes are held, want 1050", held)
+		}
+		close(block)
+		synctest.Wait()
+		r.offer(t, item{10, 100})
+		r.stop(t)
+		r.Append(item{-2, 50})
+		if held := r.bytes.Load(); held != 0 {
+			t.Errorf("%d bytes are held after Shutdown", held)
+		}
+		if want := append(numbers(0, 10), -1, 10); !slices.Equal(r.order, want) {
+			t.Errorf("accepted %v, want %v", r.order, want)
+		}
+	})
+}
+
 // An item that does not fit beside others, or not at all, is accepted once WaitForRoom has returned.
 func TestLargeItems(t *testing.T) {
 	for _, size := range []int{700, 1000, 5000} {

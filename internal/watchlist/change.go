@@ -24,6 +24,7 @@ const (
 	Verified                      // a snapshot at Object.ResourceVersion was compared; no record
 	Suspected                     // history may have been lost, see Gap and Doubt; no record
 	Restated                      // the whole inventory was sent again as Known, and everything before Object.ResourceVersion was emitted; no record
+	Ended                         // the reader has ended, and nothing of it follows; no record
 )
 
 // Origin is how the reader learned of a change.
@@ -39,7 +40,7 @@ const (
 // Change is one item for the next consumer or for the checkpoint; see [Change.IsRecord]. Its object is already
 // redacted.
 type Change struct {
-	Scope  *scope.Scope // of the reader
+	Scope  *scope.Scope // of the reader; each reader has its own pointer, which identifies it
 	Type   Type
 	Origin Origin
 	// Inferred marks a deletion that no watch event reported: the object was missing from a snapshot.

@@ -51,9 +51,12 @@ type Options struct {
 	SkipInitial   bool // only changes are emitted, not the initial state
 
 	// Restore returns the checkpoint of an earlier reader of the scope: it calls add for each object and then returns
-	// the progress. After an error the reader starts as if there were no checkpoint. If Restore is set, the reader also
-	// emits changes that are not records (see [Change.IsRecord]), from which the checkpoint is updated.
-	Restore func(ctx context.Context, s scope.Scope, add func(redact.Identity)) (Progress, error)
+	// the progress. The pointer is the Scope of all changes of this reader. After an error the reader starts as if there
+	// were no checkpoint. If Restore is set, the reader also emits changes that are not records (see [Change.IsRecord]),
+	// from which the checkpoint is updated.
+	Restore func(ctx context.Context, reader *scope.Scope, add func(redact.Identity)) (Progress, error)
+	// EmitLast is called when Run returns, with a change of type Ended. It must not refuse it. nil: nobody needs it.
+	EmitLast func(Change)
 
 	Observer Observer
 	Logger   *zap.Logger
@@ -217,7 +220,12 @@ func (r *Reader) owns(key Key) bool { return r.Owns == nil || r.Owns(key) }
 
 // Run reads until ctx ends. No fault of the server ends it.
 func (r *Reader) Run(ctx context.Context) {
-	defer func() { r.Observer.InventoryChanged(-r.inventory.len()) }()
+	defer func() {
+		r.Observer.InventoryChanged(-r.inventory.len())
+		if r.EmitLast != nil {
+			r.EmitLast(Change{Scope: &r.Scope, Type: Ended})
+		}
+	}()
 	r.restore(ctx)
 	for ctx.Err() == nil {
 		end := r.readOnce(ctx)

@@ -69,7 +69,7 @@ func (c *Cluster) StoredScopes(t testing.TB, folder, clusterUID string, scopes .
 	for _, of := range scopes {
 		inventory := Inventory{State: fold.State{}}
 		var err error
-		inventory.Progress, err = keeper.Restore(t.Context(), of, func(id redact.Identity) {
+		inventory.Progress, err = keeper.Restore(t.Context(), &of, func(id redact.Identity) {
 			inventory.State[id.UID] = id.ResourceVersion
 		})
 		if err != nil {
