@@ -86,6 +86,7 @@ func (r *watchlistReceiver) newReader(t catalog.Target) catalog.Reader {
 	if r.keeper != nil {
 		o.Restore = r.keeper.Restore
 	}
+	r.cfg.Events.apply(&o, r.holding)
 	reader := watchlist.NewReader(o)
 	r.readers.add(reader)
 	return reader

@@ -55,7 +55,7 @@ func (s *store) accept(c *watchlist.Change) {
 	case watchlist.Snapshot, watchlist.Added, watchlist.Modified, watchlist.Known:
 		id := c.Object.Identity.Clone()
 		s.objects[c.Key] = &id
-	case watchlist.Deleted:
+	case watchlist.Deleted, watchlist.Forgotten:
 		s.objects[c.Key] = nil
 	case watchlist.Restated:
 		s.partial = false

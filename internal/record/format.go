@@ -10,6 +10,7 @@ type Format uint8
 const (
 	FormatWatchlist  Format = iota // the receiver's own
 	FormatK8sObjects               // the one of the Collector's k8s_objects receiver
+	FormatK8sEvents                // the one of the Collector's k8s_events receiver; for Events only
 )
 
 // IsRecord reports whether Build makes a record of the change. The formats of other receivers have no records about the

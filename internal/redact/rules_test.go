@@ -128,10 +128,10 @@ func TestEncodingsOfObjects(t *testing.T) {
 // Masked or dropped text is not in the JSON, so that an attribute cannot be a slice of it.
 func TestAttributesDoNotExposeMaskedText(t *testing.T) {
 	for in, want := range map[string]Object{
-		`{"kind":"Pod","type":"x https://a:hunter2@b y"}`:                                               {Kind: "Pod", EventType: "x https://a:[REDACTED]@b y"},
-		`{"type":"{\"password\":\"hunter2\"}","kind":"Event"}`:                                          {Kind: "Event", EventType: `{"password":"[REDACTED]"}`},
-		`{"kind":"token=hunter2","apiVersion":"v1","metadata":{"managedFields":[],"name":"n"}}`:         {Kind: "token=[REDACTED]", APIVersion: "v1", Identity: Identity{Name: "n"}},
-		`{"metadata":{"managedFields":[{"time":"x"}],"name":"n"},"type":"-----BEGIN PRIVATE KEY-----"}`: {EventType: Masked, Identity: Identity{Name: "n"}},
+		`{"kind":"Pod","type":"x https://a:hunter2@b y"}`:                                               {Kind: "Pod", Event: &Event{Type: "x https://a:[REDACTED]@b y"}},
+		`{"type":"{\"password\":\"hunter2\"}","kind":"Event"}`:                                          {Kind: "Event", Event: &Event{Type: `{"password":"[REDACTED]"}`}},
+		`{"kind":"token=hunter2","apiVersion":"v1","metadata":{"managedFields":[],"name":"n"}}`:         {Event: &Event{}, Kind: "token=[REDACTED]", APIVersion: "v1", Identity: Identity{Name: "n"}},
+		`{"metadata":{"managedFields":[{"time":"x"}],"name":"n"},"type":"-----BEGIN PRIVATE KEY-----"}`: {Event: &Event{Type: Masked}, Identity: Identity{Name: "n"}},
 	} {
 		obj := decode(t, NewPlan("", "events"), in)
 		assert.NotContains(t, obj.JSON, "hunter2")

@@ -24,6 +24,7 @@ const (
 	Verified                      // a snapshot at Object.ResourceVersion was compared; no record
 	Suspected                     // history may have been lost, see Gap and Doubt; no record
 	Restated                      // the whole inventory was sent again as Known, and everything before Object.ResourceVersion was emitted; no record
+	Forgotten                     // the object is gone, which is not emitted; no record
 	Ended                         // the reader has ended, and nothing of it follows; no record
 )
 
@@ -48,7 +49,9 @@ type Change struct {
 	Inferred bool
 	Object   redact.Object
 	Key      Key // of the object
-	ReadAt   time.Time
+	// Suppressed is the number of states of the object that were not emitted since the last one that was.
+	Suppressed int
+	ReadAt     time.Time
 	// seen is a version up to and including which everything had already been read; none in the initial state.
 	seen version
 	// Advances marks a watch event: everything before it, and it, has been emitted.

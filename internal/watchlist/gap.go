@@ -24,6 +24,7 @@ type lostHistory struct {
 	widened bool
 
 	added, modified, deleted int
+	vanished                 int // deletions that are not emitted
 }
 
 // Doubt is how certain it is that history was lost. It decides when a gap is emitted.
@@ -49,7 +50,7 @@ func (r *Reader) loseHistory(reason string, how Doubt) {
 	}
 	if r.lost.ask && reason == reasonExpired { // it does not, and an earlier process emitted differences without a gap
 		r.lost.noted = false
-		r.lost.added, r.lost.modified, r.lost.deleted = 0, 0, 0
+		r.lost.added, r.lost.modified, r.lost.deleted, r.lost.vanished = 0, 0, 0, 0
 	}
 	r.lost.ask = false
 	if how > r.lost.doubt {
@@ -158,7 +159,11 @@ func (l *lostHistory) count(t Type) {
 	}
 }
 
+// differences returns the number of emitted differences, which a gap record reports.
 func (l *lostHistory) differences() int { return l.added + l.modified + l.deleted }
+
+// differs reports whether a comparison found any difference, including deletions that are not emitted.
+func (l *lostHistory) differs() bool { return l.differences()+l.vanished > 0 }
 
 // isGap reports whether a snapshot at that version shows, or leaves possible, that changes were missed.
 func (l *lostHistory) isGap(until version) bool {

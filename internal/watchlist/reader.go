@@ -49,6 +49,10 @@ type Options struct {
 	QuietInterval time.Duration
 	EmitSnapshots bool // a relist emits every object, not only what differs
 	SkipInitial   bool // only changes are emitted, not the initial state
+	OmitDeletions bool // deletions are not emitted: the objects are observations that expire
+	// DedupInterval is the time within which only the first and the last state of an object are emitted; 0 is off.
+	DedupInterval time.Duration
+	Holding       *Holding // bounds the states held back in all readers that share it; nil holds none back
 
 	// Restore returns the checkpoint of an earlier reader of the scope: it calls add for each object and then returns
 	// the progress. The pointer is the Scope of all changes of this reader. After an error the reader starts as if there
@@ -137,6 +141,8 @@ type Reader struct {
 
 	apis chan scope.API // receives the API version or kind in which the server now serves the resource
 
+	dedup *dedup // nil: every state is emitted
+
 	backoff *backoff.ExponentialBackOff
 	slow    *backoff.ExponentialBackOff // for errors that a person has to correct
 }
@@ -204,7 +210,7 @@ func NewReader(o Options) *Reader {
 	if o.Knowledge == nil {
 		o.Knowledge = NewKnowledge(o.Scope.GroupResource, false)
 	}
-	return &Reader{
+	r := &Reader{
 		Options:      o,
 		inventory:    newInventory(),
 		deletedAhead: make(map[Key]version),
@@ -213,6 +219,11 @@ func NewReader(o Options) *Reader {
 		backoff:      retry.NewBackoff(800*time.Millisecond, 30*time.Second),
 		slow:         retry.NewBackoff(10*time.Second, time.Minute),
 	}
+	if o.DedupInterval > 0 {
+		r.dedup = newDedup(&r.Options)
+		r.Emitter = r.dedup
+	}
+	return r
 }
 
 // owns reports whether this process emits the object. It guards everything that enters the inventory or the queue.
@@ -226,6 +237,9 @@ func (r *Reader) Run(ctx context.Context) {
 			r.EmitLast(Change{Scope: &r.Scope, Type: Ended})
 		}
 	}()
+	if r.dedup != nil {
+		defer r.dedup.start(ctx)()
+	}
 	r.restore(ctx)
 	for ctx.Err() == nil {
 		end := r.readOnce(ctx)

@@ -107,6 +107,7 @@ receivers:
     kube_api_burst: 200
     storage: file_storage
     body: %s
+    events: {deleted: true}   # so that the fold has to agree with what the API server holds
     relist: {interval: %s, rotate_interval: %s}
     queue: {max_bytes: %d}
     batch: {max_records: %d}

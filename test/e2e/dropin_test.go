@@ -154,6 +154,7 @@ func TestK8sObjectsDropIn(t *testing.T) {
 	collector := harness.StartCollector(t, toOTLP(ours, "k8s_watchlist", kubeconfig(c.Kubeconfig())+`
 format: k8sobjects
 kube_api_burst: 50
+events: {deleted: true}
 resources: [pods, configmaps, secrets, services, deployments, clusterroles.rbac.authorization.k8s.io, events, widgets.example.com]
 `))
 	awaitEach(t, ours, kinds, "", "before")
@@ -172,7 +173,11 @@ resources: [pods, configmaps, secrets, services, deployments, clusterroles.rbac.
 	collector.Interrupt(t)
 	peer.Interrupt(t)
 
-	compared := compare(t, theirs.All(), ours.All(), k8sObjectsDifferences)
+	compared := map[string]int{}
+	for _, identity := range compare(t, byChange(t, theirs.All()), byChange(t, ours.All()), k8sObjectsDifferences) {
+		compared[strings.Fields(identity)[1]]++
+	}
+	t.Logf("compared %v", compared)
 	for _, changeType := range []string{"listed", "ADDED", "MODIFIED", "DELETED"} {
 		if compared[changeType] < len(kinds) {
 			t.Errorf("%d records of type %s were compared, want one of each kind", compared[changeType], changeType)
@@ -234,37 +239,32 @@ func awaitEach(t *testing.T, sink *harness.RawSink, kinds []string, changeType, 
 
 func isChange(body map[string]any) bool { return body["object"] != nil && body["kind"] == nil }
 
-// compare requires that our records equal theirs with the differences applied, and that each difference occurs. It
-// returns how many records of each type of change it has compared.
-func compare(t *testing.T, theirs, ours []harness.RawRecord, differences []difference) map[string]int {
+// compare requires that our records equal theirs with the differences applied, and that each difference occurs. The keys
+// are what is compared with each other. It returns them, sorted.
+func compare(t *testing.T, theirs, ours map[string]harness.RawRecord, differences []difference) []string {
 	t.Helper()
-	theirOf, ourOf := byIdentity(t, theirs), byIdentity(t, ours)
-	compared := map[string]int{}
 	occurred := make([]int, len(differences))
-	for _, identity := range slices.Sorted(maps.Keys(theirOf)) {
-		our, ok := ourOf[identity]
+	for identity, their := range theirs {
+		our, ok := ours[identity]
 		if !ok {
-			t.Errorf("only contrib's receiver has sent %s", identity)
+			t.Errorf("only contrib's receiver has sent %s: %+v", identity, their)
 			continue
 		}
-		their := theirOf[identity]
 		for i, d := range differences {
 			if d.apply(&their, our) {
 				occurred[i]++
 			}
 		}
-		if their.Observed.IsZero() || our.Observed.IsZero() {
-			t.Errorf("%s was observed at %s by contrib's, and at %s by ours", identity, their.Observed, our.Observed)
+		if !their.Observed.IsZero() && !our.Observed.IsZero() {
+			their.Observed = our.Observed // each has read it at another time
 		}
-		their.Observed = our.Observed // each has read it at another time
 		if !reflect.DeepEqual(their, our) {
 			t.Errorf("%s:\ncontrib's, with the differences: %+v\nours: %+v", identity, their, our)
 		}
-		compared[strings.Fields(identity)[1]]++
 	}
-	for _, identity := range slices.Sorted(maps.Keys(ourOf)) {
-		if _, ok := theirOf[identity]; !ok {
-			t.Errorf("only ours has sent %s", identity)
+	for identity, our := range ours {
+		if _, ok := theirs[identity]; !ok {
+			t.Errorf("only ours has sent %s: %+v", identity, our)
 		}
 	}
 	for i, d := range differences {
@@ -272,12 +272,11 @@ func compare(t *testing.T, theirs, ours []harness.RawRecord, differences []diffe
 			t.Errorf("the listed difference %q has not occurred", d.text)
 		}
 	}
-	t.Logf("compared %v; differences occurred %v times", compared, occurred)
-	return compared
+	return slices.Sorted(maps.Keys(theirs))
 }
 
-// byIdentity returns the records of the objects of the test. No change may have two.
-func byIdentity(t *testing.T, records []harness.RawRecord) map[string]harness.RawRecord {
+// byChange returns the records of the objects of the test by their change. No change may have two.
+func byChange(t *testing.T, records []harness.RawRecord) map[string]harness.RawRecord {
 	t.Helper()
 	found := map[string]harness.RawRecord{}
 	for _, record := range records {
@@ -389,6 +388,7 @@ func TestDifferencesAreDocumented(t *testing.T) {
 	}
 	for heading, differences := range map[string][]difference{
 		"## What differs from k8s_objects": k8sObjectsDifferences,
+		"## What differs from k8s_events":  k8sEventsDifferences,
 	} {
 		_, section, ok := strings.Cut(string(content), heading+"\n")
 		if !ok {
