@@ -15,6 +15,7 @@ CHAOS_DURATION ?= 6m
 
 COLLECTOR := bin/otelcol-watchlist
 PEER      := bin/otelcol-peer
+VICTORIALOGS := bin/tools/victoria-logs
 PROGRESS  := tools/progress.sh
 
 # Binaries carry no version control information, and a parent folder must not change how these modules are built.
@@ -31,7 +32,7 @@ BENCH_SOURCES := $(shell find bench -name '*.go' ! -name '*_test.go') bench/go.m
 RUN_SOURCES := $(shell find tools/controlplane -name '*.go' ! -name '*_test.go')
 
 # Modules with our own packages, and modules that only pin other programs.
-PINS    := tools tools/kubernetes tools/linters
+PINS    := tools tools/kubernetes tools/linters tools/victorialogs
 MODULES := . $(filter-out $(PINS),$(patsubst %/go.mod,%,$(wildcard */go.mod internal/*/go.mod tools/*/go.mod)))
 
 SCRIPTS := .ci/run $(wildcard tools/*.sh)
@@ -44,6 +45,7 @@ help: ## Show this help
 	@awk -F ':.*## ' '/^[a-z][a-z0-9-]*:.*## /{printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 	@echo
 	@echo "  KUBECONFIG=FILE make run               watch your own cluster"
+	@echo "  KUBECONFIG=FILE make demo RUN_FLAGS='-namespace default'"
 	@echo "  make run RUN_FLAGS='-duration 1m'      end by itself"
 	@echo "  KUBEBUILDER_ASSETS=FOLDER make test    with your own etcd and kube-apiserver"
 	@echo "  CONTROL_PLANE=build make run           build etcd and kube-apiserver, never download them"
@@ -76,6 +78,11 @@ control-plane: ## Download etcd and kube-apiserver, or build them; the last line
 run: $(COLLECTOR) bin/tools/run ## Run the collector on the cluster of $KUBECONFIG, or on a control plane with a sample workload
 	@folder=; [ -n "$$KUBECONFIG" ] || folder=$$($(GET_CONTROL_PLANE)) || exit; \
 	exec bin/tools/run -collector $(COLLECTOR) -config $(RUN_CONFIG) -binaries "$$folder" $(RUN_FLAGS)
+
+.PHONY: demo
+demo: $(COLLECTOR) bin/tools/run $(VICTORIALOGS) ## Like make run, with VictoriaLogs behind the collector: what changed, who scaled it, what disappeared
+	@folder=; [ -n "$$KUBECONFIG" ] || folder=$$($(GET_CONTROL_PLANE)) || exit; \
+	exec bin/tools/run -collector $(COLLECTOR) -config examples/demo.yaml -victorialogs $(VICTORIALOGS) -binaries "$$folder" $(RUN_FLAGS)
 
 .PHONY: test
 test: test-unit test-cost test-fuzz test-bench test-scripts test-ocb test-controlplane test-e2e test-chaos ## Run all tests
@@ -119,9 +126,10 @@ test-controlplane: ## Run the tests of the control plane, against its real binar
 	KUBEBUILDER_ASSETS=$$folder ../progress.sh "control plane tests" $(GO) test $(RACE) -timeout 20m ./...
 
 .PHONY: test-e2e
-test-e2e: $(COLLECTOR) $(PEER) ## Run the end-to-end tests, against a real control plane and the real collector
+test-e2e: $(COLLECTOR) $(PEER) $(VICTORIALOGS) ## Run the end-to-end tests, against a real control plane and the real collector
 	@folder=$$($(GET_CONTROL_PLANE)) || exit; cd test && \
-	export KUBEBUILDER_ASSETS=$$folder OTELCOL_BINARY=$(CURDIR)/$(COLLECTOR) OTELCOL_PEER_BINARY=$(CURDIR)/$(PEER) && \
+	export KUBEBUILDER_ASSETS=$$folder OTELCOL_BINARY=$(CURDIR)/$(COLLECTOR) OTELCOL_PEER_BINARY=$(CURDIR)/$(PEER) \
+		VICTORIALOGS_BINARY=$(CURDIR)/$(VICTORIALOGS) && \
 	../tools/progress.sh "end-to-end tests" $(GO) test $(RACE) -v -timeout 30m ./e2e/... ./harness/... && \
 	../tools/progress.sh "no secret leaves the collector" $(GO) test $(RACE) -v -timeout 15m ./redaction/...
 
@@ -212,6 +220,12 @@ bin/tools/actionlint bin/tools/builder bin/tools/mdatagen: tools/go.mod tools/go
 
 bin/tools/golangci-lint bin/tools/misspell bin/tools/shfmt: tools/linters/go.mod tools/linters/go.sum
 	@cd tools/linters && ../progress.sh -q "building $(notdir $@)" $(GO) build -v -o ../../$@ $(TOOL)
+	@touch $@
+
+# Without cgo, so that no C compiler is needed.
+$(VICTORIALOGS): tools/victorialogs/go.mod tools/victorialogs/go.sum
+	@cd tools/victorialogs && CGO_ENABLED=0 ../progress.sh -q "building VictoriaLogs" \
+		$(GO) build -v -o ../../$@ github.com/VictoriaMetrics/VictoriaLogs/app/victoria-logs
 	@touch $@
 
 bin/tools/run: $(RUN_SOURCES) tools/controlplane/go.mod tools/controlplane/go.sum

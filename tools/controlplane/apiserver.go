@@ -29,7 +29,7 @@ func (c *ControlPlane) StartAPIServer(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := waitReady(ctx, p, &http.Transport{TLSClientConfig: tls}, "https://"+c.Address()+"/readyz"); err != nil {
+	if err := p.AwaitReady(ctx, &http.Transport{TLSClientConfig: tls}, "https://"+c.Address()+"/readyz"); err != nil {
 		_ = p.Kill()
 		return fmt.Errorf("cannot start kube-apiserver: %w", err)
 	}

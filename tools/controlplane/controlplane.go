@@ -55,12 +55,9 @@ type ControlPlane struct {
 	apiserver *child.Child
 }
 
-// How long a process may take to get ready, and how long Stop waits for its end. An API server with open watches would
-// take a minute, and its last output does not matter.
-const (
-	readyTimeout = 60 * time.Second
-	stopGrace    = 2 * time.Second
-)
+// stopGrace is how long Stop waits for a process to end. An API server with open watches would take a minute, and its
+// last output does not matter.
+const stopGrace = 2 * time.Second
 
 // Start starts both and returns when the API server is ready. ctx bounds only the start.
 func Start(ctx context.Context, o Options) (*ControlPlane, error) {
@@ -86,10 +83,10 @@ func Start(ctx context.Context, o Options) (*ControlPlane, error) {
 
 func (c *ControlPlane) start(ctx context.Context) error {
 	var err error
-	if c.etcdPort, err = freePort(); err != nil {
+	if c.etcdPort, err = child.FreePort(); err != nil {
 		return err
 	}
-	if c.apiPort, err = freePort(); err != nil {
+	if c.apiPort, err = child.FreePort(); err != nil {
 		return err
 	}
 	if c.ca, err = certs.NewAuthority("controlplane"); err != nil {

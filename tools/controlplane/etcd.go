@@ -20,7 +20,7 @@ func (c *ControlPlane) StartEtcd(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := waitReady(ctx, p, http.DefaultTransport.(*http.Transport).Clone(), c.EtcdEndpoint()+"/health"); err != nil {
+	if err := p.AwaitReady(ctx, http.DefaultTransport.(*http.Transport).Clone(), c.EtcdEndpoint()+"/health"); err != nil {
 		_ = p.Kill()
 		return fmt.Errorf("cannot start etcd: %w", err)
 	}

@@ -56,7 +56,7 @@ func (w *Workload) applyCarts(ctx context.Context) error {
 		// The API server serves a new resource only some time after its definition.
 		var last error
 		err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, 20*time.Second, true, func(ctx context.Context) (bool, error) {
-			_, last = w.dynamic.Resource(carts).Namespace(namespace).Create(ctx, cart, metav1.CreateOptions{})
+			_, last = w.dynamic.Resource(carts).Namespace(Namespace).Create(ctx, cart, metav1.CreateOptions{})
 			return last == nil, nil
 		})
 		if err != nil {
@@ -70,9 +70,9 @@ func (w *Workload) changeCart(ctx context.Context) error {
 	name := cartNames[w.round%len(cartNames)]
 	items := w.round/len(cartNames) + 2
 	patch := fmt.Appendf(nil, `{"spec":{"items":%d}}`, items)
-	if _, err := w.dynamic.Resource(carts).Namespace(namespace).Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+	if _, err := w.dynamic.Resource(carts).Namespace(Namespace).Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
 		return fmt.Errorf("cannot change cart %s: %w", name, err)
 	}
-	w.Log("put item %d into cart %s/%s", items, namespace, name)
+	w.Log("put item %d into cart %s/%s", items, Namespace, name)
 	return nil
 }

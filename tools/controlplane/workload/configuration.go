@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// namespace holds most of the sample objects.
-const namespace = "shop"
+// Namespace holds most of the sample objects.
+const Namespace = "shop"
 
 const (
 	configName  = "web-config"
@@ -20,7 +20,7 @@ const (
 )
 
 func (w *Workload) applyNamespaces(ctx context.Context) error {
-	for _, name := range []string{namespace, "pay"} {
+	for _, name := range []string{Namespace, "pay"} {
 		ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"team": name}}}
 		if _, err := w.clients.CoreV1().Namespaces().Create(ctx, ns, metav1.CreateOptions{}); err != nil {
 			return fmt.Errorf("cannot create namespace %s: %w", name, err)
@@ -37,14 +37,14 @@ func (w *Workload) applyConfiguration(ctx context.Context) error {
 		ObjectMeta: metav1.ObjectMeta{Name: configName, Labels: map[string]string{"app": "web"}},
 		Data:       map[string]string{"banner": "welcome", "page-size": "20"},
 	}
-	if _, err := core.ConfigMaps(namespace).Create(ctx, config, metav1.CreateOptions{}); err != nil {
+	if _, err := core.ConfigMaps(Namespace).Create(ctx, config, metav1.CreateOptions{}); err != nil {
 		return fmt.Errorf("cannot create configmap %s: %w", configName, err)
 	}
 	secret := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Name: secretName},
 		StringData: map[string]string{"username": "shop", "password": "sample-password-0"},
 	}
-	if _, err := core.Secrets(namespace).Create(ctx, secret, metav1.CreateOptions{}); err != nil {
+	if _, err := core.Secrets(Namespace).Create(ctx, secret, metav1.CreateOptions{}); err != nil {
 		return fmt.Errorf("cannot create secret %s: %w", secretName, err)
 	}
 	service := &corev1.Service{
@@ -54,7 +54,7 @@ func (w *Workload) applyConfiguration(ctx context.Context) error {
 			Ports:    []corev1.ServicePort{{Name: "http", Port: 80, TargetPort: intstr.FromInt32(8080)}},
 		},
 	}
-	if _, err := core.Services(namespace).Create(ctx, service, metav1.CreateOptions{}); err != nil {
+	if _, err := core.Services(Namespace).Create(ctx, service, metav1.CreateOptions{}); err != nil {
 		return fmt.Errorf("cannot create service %s: %w", serviceName, err)
 	}
 	return nil
@@ -62,19 +62,19 @@ func (w *Workload) applyConfiguration(ctx context.Context) error {
 
 func (w *Workload) changeConfiguration(ctx context.Context) error {
 	patch := fmt.Appendf(nil, `{"data":{"banner":"offer of the day %d"}}`, w.round+1)
-	if _, err := w.clients.CoreV1().ConfigMaps(namespace).Patch(ctx, configName, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+	if _, err := w.clients.CoreV1().ConfigMaps(Namespace).Patch(ctx, configName, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
 		return fmt.Errorf("cannot change configmap %s: %w", configName, err)
 	}
-	w.Log("changed configmap %s/%s", namespace, configName)
+	w.Log("changed configmap %s/%s", Namespace, configName)
 	return nil
 }
 
 func (w *Workload) rotateSecret(ctx context.Context) error {
 	patch := fmt.Appendf(nil, `{"stringData":{"password":"sample-password-%d"}}`, w.round+1)
-	if _, err := w.clients.CoreV1().Secrets(namespace).Patch(ctx, secretName, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+	if _, err := w.clients.CoreV1().Secrets(Namespace).Patch(ctx, secretName, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
 		return fmt.Errorf("cannot rotate secret %s: %w", secretName, err)
 	}
-	w.Log("rotated secret %s/%s", namespace, secretName)
+	w.Log("rotated secret %s/%s", Namespace, secretName)
 	return nil
 }
 
@@ -85,9 +85,9 @@ func (w *Workload) changeService(ctx context.Context) error {
 		ports += `,{"name":"metrics","port":9090,"targetPort":9090}`
 	}
 	patch := []byte(`{"spec":{"ports":[` + ports + `]}}`)
-	if _, err := w.clients.CoreV1().Services(namespace).Patch(ctx, serviceName, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+	if _, err := w.clients.CoreV1().Services(Namespace).Patch(ctx, serviceName, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
 		return fmt.Errorf("cannot change service %s: %w", serviceName, err)
 	}
-	w.Log("changed the ports of service %s/%s", namespace, serviceName)
+	w.Log("changed the ports of service %s/%s", Namespace, serviceName)
 	return nil
 }

@@ -18,10 +18,10 @@ func (w *Workload) runMigration(ctx context.Context) error {
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Data:       map[string]string{"migrate.sql": "ALTER TABLE orders ADD COLUMN note text;"},
 	}
-	if _, err := w.clients.CoreV1().ConfigMaps(namespace).Create(ctx, script, metav1.CreateOptions{}); err != nil {
+	if _, err := w.clients.CoreV1().ConfigMaps(Namespace).Create(ctx, script, metav1.CreateOptions{}); err != nil {
 		return fmt.Errorf("cannot create configmap %s: %w", name, err)
 	}
-	w.Log("created configmap %s/%s", namespace, name)
+	w.Log("created configmap %s/%s", Namespace, name)
 	return w.startPod(ctx, &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"app": "migration"}},
 		Spec: corev1.PodSpec{
@@ -36,9 +36,9 @@ func (w *Workload) finishMigration(ctx context.Context) error {
 	if err := w.endPod(ctx, name); err != nil {
 		return err
 	}
-	if err := w.clients.CoreV1().ConfigMaps(namespace).Delete(ctx, name, metav1.DeleteOptions{}); err != nil {
+	if err := w.clients.CoreV1().ConfigMaps(Namespace).Delete(ctx, name, metav1.DeleteOptions{}); err != nil {
 		return fmt.Errorf("cannot delete configmap %s: %w", name, err)
 	}
-	w.Log("deleted configmap %s/%s", namespace, name)
+	w.Log("deleted configmap %s/%s", Namespace, name)
 	return nil
 }

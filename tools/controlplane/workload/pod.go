@@ -10,7 +10,7 @@ import (
 
 // startPod creates a pod and does the work of the scheduler and the kubelet.
 func (w *Workload) startPod(ctx context.Context, pod *corev1.Pod) error {
-	pods := w.clients.CoreV1().Pods(namespace)
+	pods := w.clients.CoreV1().Pods(Namespace)
 	created, err := pods.Create(ctx, pod, metav1.CreateOptions{})
 	if err != nil {
 		return fmt.Errorf("cannot create pod %s: %w", pod.Name, err)
@@ -23,7 +23,7 @@ func (w *Workload) startPod(ctx context.Context, pod *corev1.Pod) error {
 	if err != nil {
 		return fmt.Errorf("cannot assign pod %s: %w", pod.Name, err)
 	}
-	message := fmt.Sprintf("Successfully assigned %s/%s to %s", namespace, created.Name, node)
+	message := fmt.Sprintf("Successfully assigned %s/%s to %s", Namespace, created.Name, node)
 	if err := w.event(ctx, created, corev1.EventTypeNormal, "Scheduled", message); err != nil {
 		return err
 	}
@@ -44,20 +44,20 @@ func (w *Workload) startPod(ctx context.Context, pod *corev1.Pod) error {
 	if created, err = pods.UpdateStatus(ctx, created, metav1.UpdateOptions{}); err != nil {
 		return fmt.Errorf("cannot start pod %s: %w", pod.Name, err)
 	}
-	w.Log("started pod %s/%s on %s", namespace, created.Name, node)
+	w.Log("started pod %s/%s on %s", Namespace, created.Name, node)
 	return w.event(ctx, created, corev1.EventTypeNormal, "Started", "Started container "+container.Name)
 }
 
 // endPod deletes a pod like a user, which only marks it, and then like the kubelet after its containers have ended.
 func (w *Workload) endPod(ctx context.Context, name string) error {
-	pods := w.clients.CoreV1().Pods(namespace)
+	pods := w.clients.CoreV1().Pods(Namespace)
 	if err := pods.Delete(ctx, name, metav1.DeleteOptions{}); err != nil {
 		return fmt.Errorf("cannot delete pod %s: %w", name, err)
 	}
 	if err := pods.Delete(ctx, name, metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))}); err != nil {
 		return fmt.Errorf("cannot delete pod %s: %w", name, err)
 	}
-	w.Log("deleted pod %s/%s", namespace, name)
+	w.Log("deleted pod %s/%s", Namespace, name)
 	return nil
 }
 

@@ -36,7 +36,7 @@ func (w *Workload) applyWeb(ctx context.Context) error {
 			}},
 		}},
 	}}}
-	deployment, err := w.clients.AppsV1().Deployments(namespace).Create(ctx, &appsv1.Deployment{
+	deployment, err := w.clients.AppsV1().Deployments(Namespace).Create(ctx, &appsv1.Deployment{
 		ObjectMeta: metav1.ObjectMeta{Name: webName, Labels: labels},
 		Spec: appsv1.DeploymentSpec{
 			Replicas: new(int32(webReplicas)),
@@ -48,7 +48,7 @@ func (w *Workload) applyWeb(ctx context.Context) error {
 		return fmt.Errorf("cannot create deployment %s: %w", webName, err)
 	}
 	hashed := map[string]string{"app": "web", appsv1.DefaultDeploymentUniqueLabelKey: webHash}
-	w.web.replicaSet, err = w.clients.AppsV1().ReplicaSets(namespace).Create(ctx, &appsv1.ReplicaSet{
+	w.web.replicaSet, err = w.clients.AppsV1().ReplicaSets(Namespace).Create(ctx, &appsv1.ReplicaSet{
 		ObjectMeta: metav1.ObjectMeta{
 			Name:            webName + "-" + webHash,
 			Labels:          hashed,
@@ -92,16 +92,19 @@ func (w *Workload) scaleDown(ctx context.Context) error {
 	return nil
 }
 
+// scale does what `kubectl scale` does, and then what the controller of Deployments does.
 func (w *Workload) scale(ctx context.Context, replicas int) error {
 	patch := fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, replicas)
 	apps := w.clients.AppsV1()
-	if _, err := apps.Deployments(namespace).Patch(ctx, webName, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+	byUser := metav1.PatchOptions{FieldManager: "kubectl"}
+	if _, err := apps.Deployments(Namespace).Patch(ctx, webName, types.MergePatchType, patch, byUser, "scale"); err != nil {
 		return fmt.Errorf("cannot scale deployment %s: %w", webName, err)
 	}
-	if _, err := apps.ReplicaSets(namespace).Patch(ctx, w.web.replicaSet.Name, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+	byController := metav1.PatchOptions{FieldManager: "kube-controller-manager"}
+	if _, err := apps.ReplicaSets(Namespace).Patch(ctx, w.web.replicaSet.Name, types.MergePatchType, patch, byController); err != nil {
 		return fmt.Errorf("cannot scale replicaset %s: %w", w.web.replicaSet.Name, err)
 	}
-	w.Log("scaled deployment %s/%s to %d", namespace, webName, replicas)
+	w.Log("scaled deployment %s/%s to %d", Namespace, webName, replicas)
 	return nil
 }
 
@@ -127,17 +130,17 @@ func (w *Workload) addWebPod(ctx context.Context) error {
 func (w *Workload) labelPod(ctx context.Context) error {
 	name := w.web.pods[len(w.web.pods)-1]
 	patch := fmt.Appendf(nil, `{"metadata":{"labels":{"canary":"round-%d"}}}`, w.round+1)
-	if _, err := w.clients.CoreV1().Pods(namespace).Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+	if _, err := w.clients.CoreV1().Pods(Namespace).Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
 		return fmt.Errorf("cannot label pod %s: %w", name, err)
 	}
-	w.Log("labeled pod %s/%s", namespace, name)
+	w.Log("labeled pod %s/%s", Namespace, name)
 	return nil
 }
 
 // failPod restarts the container of the oldest pod.
 func (w *Workload) failPod(ctx context.Context) error {
 	name := w.web.pods[0]
-	pod, err := w.clients.CoreV1().Pods(namespace).Get(ctx, name, metav1.GetOptions{})
+	pod, err := w.clients.CoreV1().Pods(Namespace).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
 		return fmt.Errorf("cannot restart a container of pod %s: %w", name, err)
 	}
@@ -146,9 +149,9 @@ func (w *Workload) failPod(ctx context.Context) error {
 	status.LastTerminationState = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{
 		ExitCode: 137, Reason: "OOMKilled", StartedAt: pod.CreationTimestamp, FinishedAt: metav1.Now(),
 	}}
-	if pod, err = w.clients.CoreV1().Pods(namespace).UpdateStatus(ctx, pod, metav1.UpdateOptions{}); err != nil {
+	if pod, err = w.clients.CoreV1().Pods(Namespace).UpdateStatus(ctx, pod, metav1.UpdateOptions{}); err != nil {
 		return fmt.Errorf("cannot restart a container of pod %s: %w", name, err)
 	}
-	w.Log("a container of pod %s/%s ran out of memory and was restarted", namespace, name)
+	w.Log("a container of pod %s/%s ran out of memory and was restarted", Namespace, name)
 	return w.event(ctx, pod, corev1.EventTypeWarning, "BackOff", "Back-off restarting failed container web")
 }

@@ -71,34 +71,40 @@ func (w *Workload) Apply(ctx context.Context) error {
 // Run makes one change after another until ctx ends. A failed change is logged and skipped, since the API server may be
 // restarting.
 func (w *Workload) Run(ctx context.Context) {
+	for ctx.Err() == nil {
+		w.Round(ctx)
+	}
+}
+
+// Round makes every change once, or until ctx ends.
+func (w *Workload) Round(ctx context.Context) {
 	pace := w.Pace
 	if pace == 0 {
 		pace = DefaultPace
 	}
 	ticker := time.NewTicker(pace)
 	defer ticker.Stop()
-	for ; ; w.round++ {
-		for _, change := range []func(context.Context) error{
-			w.scaleUp,
-			w.labelPod,
-			w.changeConfiguration,
-			w.failPod,
-			w.changeCart,
-			w.runMigration,
-			w.changeNode,
-			w.changeService,
-			w.finishMigration,
-			w.scaleDown,
-			w.rotateSecret,
-		} {
-			select {
-			case <-ctx.Done():
-				return
-			case <-ticker.C:
-			}
-			if err := change(ctx); err != nil && ctx.Err() == nil {
-				w.Log("%v", err)
-			}
+	for _, change := range []func(context.Context) error{
+		w.scaleUp,
+		w.labelPod,
+		w.changeConfiguration,
+		w.failPod,
+		w.changeCart,
+		w.runMigration,
+		w.changeNode,
+		w.changeService,
+		w.finishMigration,
+		w.scaleDown,
+		w.rotateSecret,
+	} {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		if err := change(ctx); err != nil && ctx.Err() == nil {
+			w.Log("%v", err)
 		}
 	}
+	w.round++
 }

@@ -4,6 +4,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -17,6 +18,7 @@ import (
 
 	"github.com/k8swatchlist/k8swatchlistreceiver/tools/controlplane"
 	"github.com/k8swatchlist/k8swatchlistreceiver/tools/controlplane/child"
+	"github.com/k8swatchlist/k8swatchlistreceiver/tools/controlplane/victorialogs"
 	"github.com/k8swatchlist/k8swatchlistreceiver/tools/controlplane/workload"
 )
 
@@ -27,12 +29,15 @@ func main() {
 	var s session
 	flag.StringVar(&s.collector, "collector", "", "the collector's binary")
 	flag.StringVar(&s.config, "config", "", "the collector's configuration file")
+	flag.StringVar(&s.victoriaLogs, "victorialogs", "", "the binary of VictoriaLogs, if the configuration sends records to it")
+	flag.StringVar(&s.namespace, "namespace", "", "the namespace to ask VictoriaLogs about (default shop, or default with KUBECONFIG)")
 	flag.StringVar(&s.binaries, "binaries", "", "the folder with etcd and kube-apiserver (default $KUBEBUILDER_ASSETS)")
 	flag.DurationVar(&s.pace, "pace", workload.DefaultPace, "the time between two changes of the sample workload")
 	duration := flag.Duration("duration", 0, "end after this time (default: at Ctrl-C)")
 	flag.Parse()
 	if s.collector == "" || s.config == "" || flag.NArg() > 0 {
-		fmt.Fprintln(os.Stderr, "usage: run -collector FILE -config FILE [-binaries FOLDER] [-pace DURATION] [-duration DURATION]")
+		fmt.Fprintln(os.Stderr, "usage: run -collector FILE -config FILE [flags]")
+		flag.PrintDefaults()
 		os.Exit(2)
 	}
 
@@ -57,14 +62,29 @@ func main() {
 // session is one run.
 type session struct {
 	collector, config, binaries string
+	victoriaLogs, namespace     string
 	pace                        time.Duration
 }
 
 // run returns nil if ctx ended it and everything stopped cleanly.
 func (s session) run(ctx context.Context) (err error) {
+	var store *victorialogs.Server
+	if s.victoriaLogs != "" {
+		say("starting VictoriaLogs ...")
+		if store, err = victorialogs.Start(ctx, s.victoriaLogs); err != nil {
+			return unlessEnded(ctx, err)
+		}
+		defer func() {
+			say("stopping VictoriaLogs ...")
+			err = errors.Join(err, store.Close())
+		}()
+	}
 	if kubeconfig := os.Getenv("KUBECONFIG"); kubeconfig != "" {
 		say("the cluster is the one of KUBECONFIG=%s", kubeconfig)
-		return s.collect(ctx, kubeconfig)
+		if store != nil {
+			showQuestions(store, cmp.Or(s.namespace, "default"))
+		}
+		return s.collect(ctx, kubeconfig, store)
 	}
 
 	say("starting etcd and kube-apiserver ...")
@@ -94,21 +114,45 @@ func (s session) run(ctx context.Context) (err error) {
 	// Existing objects are the initial state; changes from here on are live. The workload continues until the Collector
 	// has stopped.
 	working, rest := context.WithCancel(context.WithoutCancel(ctx))
-	var worker sync.WaitGroup
-	worker.Go(func() { load.Run(working) })
+	asking, ask := context.WithCancel(ctx)
+	var worker, asker sync.WaitGroup
+	firstRound := make(chan struct{})
+	worker.Go(func() {
+		load.Round(working)
+		close(firstRound)
+		load.Run(working)
+	})
 	defer func() {
 		say("stopping the workload ...")
 		rest()
 		worker.Wait()
 	}()
-	return s.collect(ctx, plane.Kubeconfig())
+	if store != nil {
+		asker.Go(func() {
+			select {
+			case <-firstRound:
+				answerQuestions(asking, store, cmp.Or(s.namespace, workload.Namespace))
+			case <-asking.Done():
+			}
+		})
+	}
+	defer func() {
+		ask()
+		asker.Wait()
+	}()
+	return s.collect(ctx, plane.Kubeconfig(), store)
 }
 
 // collect runs the Collector until ctx ends. It is an error if the Collector ends earlier.
-func (s session) collect(ctx context.Context, kubeconfig string) error {
+func (s session) collect(ctx context.Context, kubeconfig string, store *victorialogs.Server) error {
 	say("starting the collector: %s --config %s", s.collector, s.config)
 	cmd := exec.Command(s.collector, "--config", s.config)
 	cmd.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig)
+	var storeEnded <-chan struct{} // nil without a store
+	if store != nil {
+		cmd.Env = append(cmd.Env, victorialogs.AddressVariable+"="+store.URL())
+		storeEnded = store.Done()
+	}
 	collector, err := child.Start(cmd, os.Stdout)
 	if err != nil {
 		return err
@@ -116,19 +160,21 @@ func (s session) collect(ctx context.Context, kubeconfig string) error {
 	select {
 	case <-collector.Done():
 		return fmt.Errorf("the collector ended unexpectedly: %s", cmd.ProcessState)
+	case <-storeEnded:
+		err = errors.New("VictoriaLogs ended unexpectedly")
 	case <-ctx.Done():
 	}
 
 	say("stopping the collector ...")
 	grace, cancel := context.WithTimeout(context.Background(), collectorGrace)
 	defer cancel()
-	if err := collector.Stop(grace, syscall.SIGINT); err != nil {
+	if stopped := collector.Stop(grace, syscall.SIGINT); stopped != nil {
 		if grace.Err() != nil {
-			return fmt.Errorf("the collector did not stop within %v and was killed", collectorGrace)
+			return errors.Join(err, fmt.Errorf("the collector did not stop within %v and was killed", collectorGrace))
 		}
-		return fmt.Errorf("the collector did not stop cleanly: %w", err)
+		return errors.Join(err, fmt.Errorf("the collector did not stop cleanly: %w", stopped))
 	}
-	return nil
+	return err
 }
 
 // unlessEnded drops the error of work that was interrupted on purpose.

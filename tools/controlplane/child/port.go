@@ -1,4 +1,4 @@
-package controlplane
+package child
 
 import (
 	"fmt"
@@ -7,9 +7,9 @@ import (
 	"strconv"
 )
 
-// freePort returns a port without a listener. It is below the ranges that operating systems use for outgoing
+// FreePort returns a port without a listener. It is below the ranges that operating systems use for outgoing
 // connections, so that it is still free when a stopped process is restarted.
-func freePort() (int, error) {
+func FreePort() (int, error) {
 	var last error
 	for range 100 {
 		port := 20000 + rand.IntN(12000)

@@ -1,4 +1,4 @@
-package controlplane
+package child
 
 import (
 	"context"
@@ -7,13 +7,14 @@ import (
 	"io"
 	"net/http"
 	"time"
-
-	"github.com/k8swatchlist/k8swatchlistreceiver/tools/controlplane/child"
 )
 
-// waitReady polls url until it answers 200. It is an error, with the last lines of output, if the process ends or does
-// not get ready in time.
-func waitReady(ctx context.Context, p *child.Child, transport *http.Transport, url string) error {
+// readyTimeout is how long a process may take to get ready.
+const readyTimeout = 60 * time.Second
+
+// AwaitReady polls url until it answers 200. It is an error, with the last lines of output, if the process ends or does
+// not get ready within a minute.
+func (c *Child) AwaitReady(ctx context.Context, transport *http.Transport, url string) error {
 	defer transport.CloseIdleConnections()
 	client := &http.Client{Transport: transport, Timeout: 5 * time.Second}
 	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
@@ -30,10 +31,10 @@ func waitReady(ctx context.Context, p *child.Child, transport *http.Transport, u
 			last = err
 		}
 		select {
-		case <-p.Done():
-			return fmt.Errorf("it ended (%v); its last output:\n%s", p.Err(), p.Tail())
+		case <-c.Done():
+			return fmt.Errorf("it ended (%v); its last output:\n%s", c.Err(), c.Tail())
 		case <-ctx.Done():
-			return fmt.Errorf("it did not get ready: %w; the last answer: %w; its last output:\n%s", ctx.Err(), last, p.Tail())
+			return fmt.Errorf("it did not get ready: %w; the last answer: %w; its last output:\n%s", ctx.Err(), last, c.Tail())
 		case <-time.After(50 * time.Millisecond):
 		}
 	}

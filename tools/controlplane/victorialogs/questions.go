@@ -1,0 +1,32 @@
+package victorialogs
+
+import "strconv"
+
+// Question is something that people want to know of a namespace.
+type Question struct {
+	Title string
+	Query string // in LogsQL
+
+	// Columns are the fields of a row that a person wants to see, in this order.
+	Columns []string
+}
+
+// Questions returns what changed in the namespace, who scaled its Deployments, and what disappeared from it, each in the
+// last hour. docs/backends.md has the same queries.
+func Questions(namespace string) []Question {
+	in := " k8s.namespace.name:=" + strconv.Quote(namespace)
+	return []Question{{
+		Title:   "What changed in the namespace " + namespace + " in the last hour?",
+		Query:   `_time:1h {event_name=~"k8s[.]object[.](added|modified|deleted)"}` + in + ` | sort by (_time)`,
+		Columns: []string{"_time", "_msg"},
+	}, {
+		Title: "Who scaled its Deployments?",
+		Query: `_time:1h {event_name="k8s.object.modified"}` + in + ` k8s.resource.name:=deployments k8s.change.sections:spec` +
+			` | unpack_json from k8s.object.manifest fields (spec.replicas) | sort by (_time)`,
+		Columns: []string{"_time", "k8s.object.name", "spec.replicas", "k8s.change.manager"},
+	}, {
+		Title:   "What disappeared from it?",
+		Query:   `_time:1h {event_name="k8s.object.deleted"}` + in + ` | sort by (_time)`,
+		Columns: []string{"_time", "k8s.object.kind", "k8s.object.name"},
+	}}
+}
