@@ -74,9 +74,12 @@ func (r *watchlistReceiver) newReader(t catalog.Target) catalog.Reader {
 		QuietInterval:  quietInterval,
 		EmitSnapshots:  r.cfg.Relist.Emit == emitSnapshot,
 		SkipInitial:    r.cfg.InitialState == initialSkip,
+		Optional:       t.ByPattern,
+		UntilGone:      true,
 		Observer: readerObserver{
 			resourceTelemetry: telemetry,
 			name:              t.Scope.String(),
+			optional:          t.ByPattern,
 			health:            r.health,
 		},
 		Logger: r.set.Logger,

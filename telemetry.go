@@ -88,8 +88,9 @@ func (r *resourceTelemetry) addWith(counter metric.Int64Counter, key, value stri
 // readerObserver reports a reader's events to the telemetry of its resource and to the receiver's health.
 type readerObserver struct {
 	*resourceTelemetry
-	name   string
-	health *health
+	name     string
+	optional bool // see watchlist.Options
+	health   *health
 }
 
 func (o readerObserver) StreamOpened(kind string) {
@@ -110,6 +111,9 @@ func (o readerObserver) Paused()                    { o.add(o.K8sWatchlistPaused
 func (o readerObserver) InventoryChanged(delta int) { o.objects.Add(int64(delta)) }
 func (o readerObserver) StateChanged(s watchlist.State) {
 	o.addWith(o.K8sWatchlistReaderStates, "condition", s.Condition.String())
+	if o.optional && (s.Condition == watchlist.Forbidden || s.Condition == watchlist.NotServed) {
+		s.Err = nil
+	}
 	o.health.report(o.name, s.Err)
 }
 

@@ -49,6 +49,12 @@ type Options struct {
 	QuietInterval time.Duration
 	EmitSnapshots bool // a relist emits every object, not only what differs
 	SkipInitial   bool // only changes are emitted, not the initial state
+	// Optional means that the resource is read only if the rights allow it: if they are missing, that is no fault, and
+	// the server is asked again rarely.
+	Optional bool
+	// UntilGone makes Run return when the server no longer serves the resource and the deletions of its objects were
+	// emitted. Otherwise the reader waits until the resource is served again.
+	UntilGone bool
 
 	// Restore returns the checkpoint of an earlier reader of the scope: it calls add for each object and then returns
 	// the progress. After an error the reader starts as if there were no checkpoint. If Restore is set, the reader also
@@ -124,6 +130,7 @@ type Reader struct {
 	schedule schedule
 	state    State
 	pauses   pauses
+	gone     bool // see UntilGone
 
 	storage lateStorage
 	// unverified is set while the inventory has not been compared with the server since it was restored.
@@ -215,11 +222,11 @@ func NewReader(o Options) *Reader {
 // owns reports whether this process emits the object. It guards everything that enters the inventory or the queue.
 func (r *Reader) owns(key Key) bool { return r.Owns == nil || r.Owns(key) }
 
-// Run reads until ctx ends. No fault of the server ends it.
+// Run reads until ctx ends; see also Options.UntilGone. No other fault of the server ends it.
 func (r *Reader) Run(ctx context.Context) {
 	defer func() { r.Observer.InventoryChanged(-r.inventory.len()) }()
 	r.restore(ctx)
-	for ctx.Err() == nil {
+	for ctx.Err() == nil && !r.gone {
 		end := r.readOnce(ctx)
 		if ctx.Err() == nil {
 			r.react(ctx, end)
