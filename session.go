@@ -58,7 +58,7 @@ func (s *session) stop() {
 }
 
 func (r *watchlistReceiver) newReader(t catalog.Target) catalog.Reader {
-	telemetry := r.telemetry.of(t.Scope.GroupResource)
+	telemetry := r.telemetry.begin(t.Scope.GroupResource)
 	o := watchlist.Options{
 		Scope:          t.Scope,
 		API:            t.API,

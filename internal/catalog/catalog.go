@@ -48,6 +48,9 @@ type Reader interface {
 	// SetAPI makes the reader continue with the API in which the server now serves the resource. It may be called from
 	// any goroutine.
 	SetAPI(api scope.API)
+	// Remove makes Run emit the deletion of every object and return, because the resource is gone. It may be called from
+	// any goroutine.
+	Remove()
 }
 
 // Options describe what a catalog runs.
@@ -88,10 +91,11 @@ type wanted struct {
 
 // running is a running reader and its cancel function.
 type running struct {
-	reader Reader
-	api    scope.API
-	cancel context.CancelFunc
-	done   chan struct{}
+	reader   Reader
+	api      scope.API
+	cancel   context.CancelFunc
+	done     chan struct{}
+	removals int // of the resource's definition, when the reader started
 }
 
 // New returns a catalog that has not started any reader.
@@ -279,6 +283,8 @@ func (c *Catalog) apply(ctx context.Context) {
 		switch {
 		case !ok:
 			c.start(ctx, key, w)
+		case c.definitions.removalsOf(key.GroupResource) > r.removals:
+			r.reader.Remove()
 		case r.api != w.api:
 			r.api = w.api
 			r.reader.SetAPI(w.api)
@@ -299,7 +305,7 @@ func (c *Catalog) start(ctx context.Context, key scope.Scope, w wanted) {
 		knowledge = watchlist.NewKnowledge(key.GroupResource, w.listOnly)
 		c.knowledge[key.GroupResource] = knowledge
 	}
-	r := &running{api: w.api, done: make(chan struct{})}
+	r := &running{api: w.api, done: make(chan struct{}), removals: c.definitions.removalsOf(key.GroupResource)}
 	r.reader = c.NewReader(Target{
 		Scope: key, API: w.api, Knowledge: knowledge, ByPattern: w.spec.Pattern != nil,
 		Served: func(ctx context.Context) (bool, error) { return c.stillServed(ctx, key, w.spec, r.reader) },

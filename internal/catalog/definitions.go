@@ -22,18 +22,22 @@ type definitions struct {
 	changed chan struct{}                 // a definition may have changed
 	started map[schema.GroupResource]bool // used by the catalog only
 
-	mu      sync.Mutex
-	states  map[schema.GroupResource]watchlist.Condition
-	removed map[schema.GroupResource]bool // resources whose CRD was deleted
-	told    bool                          // that they cannot be watched
+	mu       sync.Mutex
+	states   map[schema.GroupResource]watchlist.Condition
+	defined  map[schema.GroupResource]string // UIDs of CRDs, as far as they were seen
+	removed  map[schema.GroupResource]bool   // resources whose CRD was deleted
+	removals map[schema.GroupResource]int    // how often that happened
+	told     bool                            // that they cannot be watched
 }
 
 func newDefinitions() *definitions {
 	return &definitions{
-		changed: make(chan struct{}, 1),
-		started: make(map[schema.GroupResource]bool),
-		states:  make(map[schema.GroupResource]watchlist.Condition),
-		removed: make(map[schema.GroupResource]bool),
+		changed:  make(chan struct{}, 1),
+		started:  make(map[schema.GroupResource]bool),
+		states:   make(map[schema.GroupResource]watchlist.Condition),
+		defined:  make(map[schema.GroupResource]string),
+		removed:  make(map[schema.GroupResource]bool),
+		removals: make(map[schema.GroupResource]int),
 	}
 }
 
@@ -97,6 +101,30 @@ func (d *definitions) isRemoved(resource schema.GroupResource) bool {
 	return d.removed[resource]
 }
 
+// removalsOf returns how often the CRD of a resource was deleted. If it increases, the resource is another one, even if
+// it has been defined again.
+func (d *definitions) removalsOf(resource schema.GroupResource) int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.removals[resource]
+}
+
+// note notes a change of a CRD. One that was deleted and created again while no stream was open is seen in either order.
+func (d *definitions) note(resource schema.GroupResource, uid string, deleted bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if !deleted {
+		d.defined[resource] = uid
+		delete(d.removed, resource)
+		return
+	}
+	d.removals[resource]++
+	if known, ok := d.defined[resource]; !ok || known == uid {
+		delete(d.defined, resource)
+		d.removed[resource] = true
+	}
+}
+
 func (d *definitions) notice() {
 	select {
 	case d.changed <- struct{}{}:
@@ -117,13 +145,7 @@ func (s definitionsSink) Offer(c watchlist.Change) bool {
 	}
 	if plural, group, ok := strings.Cut(c.Object.Name, "."); ok && s.of == definitionResources[0] {
 		resource := schema.GroupResource{Group: strings.Clone(group), Resource: strings.Clone(plural)}
-		s.mu.Lock()
-		if c.Type == watchlist.Deleted {
-			s.removed[resource] = true
-		} else {
-			delete(s.removed, resource)
-		}
-		s.mu.Unlock()
+		s.note(resource, strings.Clone(c.Object.UID), c.Type == watchlist.Deleted)
 	}
 	s.notice()
 	return true

@@ -139,6 +139,9 @@ type Reader struct {
 	drops  drops  // not yet processed
 	denial denial // not yet reported
 
+	removed context.Context // ends with remove
+	remove  context.CancelFunc
+
 	apis chan scope.API // receives the API version or kind in which the server now serves the resource
 
 	backoff *backoff.ExponentialBackOff
@@ -208,7 +211,10 @@ func NewReader(o Options) *Reader {
 	if o.Knowledge == nil {
 		o.Knowledge = NewKnowledge(o.Scope.GroupResource, false)
 	}
+	removed, remove := context.WithCancel(context.Background())
 	return &Reader{
+		removed:      removed,
+		remove:       remove,
 		Options:      o,
 		inventory:    newInventory(),
 		deletedAhead: make(map[Key]version),
@@ -222,17 +228,28 @@ func NewReader(o Options) *Reader {
 // owns reports whether this process emits the object. It guards everything that enters the inventory or the queue.
 func (r *Reader) owns(key Key) bool { return r.Owns == nil || r.Owns(key) }
 
-// Run reads until ctx ends; see also Options.UntilGone. No other fault of the server ends it.
+// Run reads until ctx ends; see also Options.UntilGone and Remove. No other fault of the server ends it.
 func (r *Reader) Run(ctx context.Context) {
 	defer func() { r.Observer.InventoryChanged(-r.inventory.len()) }()
-	r.restore(ctx)
-	for ctx.Err() == nil && !r.gone {
-		end := r.readOnce(ctx)
-		if ctx.Err() == nil {
-			r.react(ctx, end)
+	reading, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(r.removed, cancel)()
+	r.restore(reading)
+	for reading.Err() == nil && !r.gone {
+		end := r.readOnce(reading)
+		if reading.Err() == nil {
+			r.react(reading, end)
 		}
 	}
+	if ctx.Err() == nil && !r.gone {
+		r.setState(NotServed, errRemoved)
+		r.sweepRemoved(ctx)
+	}
 }
+
+// Remove makes Run emit the deletion of every object and return, because the definition of the resource was deleted. If
+// the resource is served again, it is another one. It is safe for concurrent use.
+func (r *Reader) Remove() { r.remove() }
 
 // ending describes how and why reading stopped.
 type ending struct {
