@@ -1,4 +1,4 @@
-# Needs Go, git and make. Everything that is built is below bin/, which git ignores.
+# Needs Go, git and make. Everything is built in bin/, which git ignores.
 
 GO          ?= go
 K8S_VERSION ?= v1.37.2
@@ -8,7 +8,7 @@ FUZZ_TIME   ?= 10000x
 BENCH_FLAGS ?=
 REDACT_FLAGS ?=
 
-# The chaos run: the first seed, how many, and how long the faults of each last.
+# The chaos run: the first seed, the number of seeds, and the duration of each one's faults.
 CHAOS_SEED     ?= 1
 CHAOS_SEEDS    ?= 5
 CHAOS_DURATION ?= 6m
@@ -17,27 +17,26 @@ COLLECTOR := bin/otelcol-watchlist
 PEER      := bin/otelcol-peer
 PROGRESS  := tools/progress.sh
 
-# The version control system has nothing to say about these binaries, and a folder above must not
-# change how these modules are built.
+# Binaries carry no version control information, and a parent folder must not change how these modules are built.
 export GOFLAGS := $(shell $(GO) env GOFLAGS) -buildvcs=false
 export GOWORK  := off
 
 # The race detector needs a C compiler.
 RACE := $(if $(filter 1,$(shell $(GO) env CGO_ENABLED)),-race)
 
-# What the collector is made of: the root module without its tests.
+# The sources of the Collector: the root module without its tests.
 SOURCES := $(shell find . \( -path ./.git -o -path ./bin -o -path ./tools -o -path ./test -o -path ./bench -o -path ./internal/testkit \) -prune \
 	-o -name '*.go' ! -name '*_test.go' -print)
 BENCH_SOURCES := $(shell find bench -name '*.go' ! -name '*_test.go') bench/go.mod bench/go.sum
 RUN_SOURCES := $(shell find tools/controlplane -name '*.go' ! -name '*_test.go')
 
-# Modules with packages of their own, and modules that only pin what others wrote.
+# Modules with our own packages, and modules that only pin other programs.
 PINS    := tools tools/kubernetes tools/linters
 MODULES := . $(filter-out $(PINS),$(patsubst %/go.mod,%,$(wildcard */go.mod internal/*/go.mod tools/*/go.mod)))
 
 SCRIPTS := .ci/run $(wildcard tools/*.sh)
 
-# Prints the folder of the control plane's binaries, downloading or building them before if need be.
+# Prints the folder of the control plane's binaries, downloading or building them first if necessary.
 GET_CONTROL_PLANE := tools/control-plane.sh $(K8S_VERSION) bin/k8s/$(K8S_VERSION)
 
 .PHONY: help
@@ -66,7 +65,7 @@ bin/tools/redact: $(SOURCES) tools/redact/main.go tools/redact/go.mod tools/reda
 	@touch $@
 
 .PHONY: redact
-redact: bin/tools/redact ## Print what would leave of the objects on standard input, and which rule masked what
+redact: bin/tools/redact ## Print the objects on standard input as they would be emitted, and which rule masked what
 	@bin/tools/redact $(REDACT_FLAGS)
 
 .PHONY: control-plane
@@ -88,11 +87,12 @@ test-unit: ## Run the tests of the receiver
 	@$(PROGRESS) "unit tests" $(GO) test $(RACE) -timeout 20m ./...
 
 .PHONY: test-cost
-test-cost: ## Check what a frame may allocate, and that each benchmark still runs
+test-cost: ## Check the allocations of a frame, and that each benchmark still runs
 	@$(PROGRESS) "allocations and benchmarks" $(GO) test -run 'Allocations|FewBytes' -bench . -benchtime 1x ./internal/...
 
 .PHONY: test-fuzz
-# A number of executions: with a time, go test fails now and then though no input does (https://go.dev/issue/75804).
+# A number of executions: with a time limit, go test sometimes fails although no input does
+# (https://go.dev/issue/75804).
 test-fuzz: ## Run each fuzzer for FUZZ_TIME
 	@for package in $$(grep -rl --include='*_test.go' '^func Fuzz' internal | xargs -n 1 dirname | sort -u); do \
 		for fuzzer in $$(grep -rhoE --include='*_test.go' '^func Fuzz[A-Za-z]+' $$package | cut -c 6-); do \
@@ -101,7 +101,7 @@ test-fuzz: ## Run each fuzzer for FUZZ_TIME
 	done
 
 .PHONY: test-bench
-test-bench: ## Run the tests of what measures: everybody reads everything from the replay server
+test-bench: ## Run the tests of the benchmarks: every contender reads everything from the replay server
 	@cd bench && ../tools/progress.sh "bench tests" $(GO) test $(RACE) -timeout 10m ./...
 
 .PHONY: test-scripts
@@ -109,7 +109,7 @@ test-scripts: ## Run the tests of the scripts: which control plane binaries are 
 	@cd tools/checks && ../progress.sh "script tests" $(GO) test -count 1 -timeout 10m ./controlplane/ ./release/
 
 .PHONY: test-ocb
-test-ocb: bin/tools/builder ## Build a Collector from this checkout in another folder, as README.md says
+test-ocb: bin/tools/builder ## Build a Collector from this checkout in another folder, as described in README.md
 	@cd tools/checks && OCB_BINARY=$(CURDIR)/bin/tools/builder \
 	../progress.sh "ocb test" $(GO) test -count 1 -timeout 20m -v ./ocb/
 
@@ -125,29 +125,29 @@ test-e2e: $(COLLECTOR) $(PEER) ## Run the end-to-end tests, against a real contr
 	../tools/progress.sh "end-to-end tests" $(GO) test $(RACE) -v -timeout 30m ./e2e/... ./harness/... && \
 	../tools/progress.sh "no secret leaves the collector" $(GO) test $(RACE) -v -timeout 15m ./redaction/...
 
-# Every run of 90 seconds and more has every kind of fault at least once.
+# A run of at least 90 seconds has every kind of fault at least once.
 test-chaos: CHAOS_SEED = 11
 .PHONY: test-chaos
-test-chaos: $(COLLECTOR) ## Run the chaos run of one seed in about three minutes
+test-chaos: $(COLLECTOR) ## Run chaos with one seed, in about three minutes
 	@folder=$$($(GET_CONTROL_PLANE)) || exit; cd test && \
 	KUBEBUILDER_ASSETS=$$folder OTELCOL_BINARY=$(CURDIR)/$(COLLECTOR) \
 	CHAOS_SEED=$(CHAOS_SEED) CHAOS_SEEDS=1 CHAOS_DURATION=100s \
 	../tools/progress.sh "a short chaos run" $(GO) test $(RACE) -v -count 1 -timeout 20m ./chaos/...
 
 .PHONY: chaos
-chaos: $(COLLECTOR) ## Break everything for CHAOS_DURATION with each of CHAOS_SEEDS seeds from CHAOS_SEED on, and prove the promises
+chaos: $(COLLECTOR) ## Break everything for CHAOS_DURATION with each of CHAOS_SEEDS seeds from CHAOS_SEED on, and check the promises
 	@folder=$$($(GET_CONTROL_PLANE)) || exit; cd test && \
 	KUBEBUILDER_ASSETS=$$folder OTELCOL_BINARY=$(CURDIR)/$(COLLECTOR) \
 	CHAOS_SEED=$(CHAOS_SEED) CHAOS_SEEDS=$(CHAOS_SEEDS) CHAOS_DURATION=$(CHAOS_DURATION) \
 	$(GO) test -v -count 1 -timeout 24h -run TestChaos ./chaos
 
 .PHONY: measure-memory
-measure-memory: $(COLLECTOR) ## Measure what the collector takes to read 20,000 pods of 8 KB, three times
+measure-memory: $(COLLECTOR) ## Measure the collector's memory while it reads 20,000 pods of 8 KB, three times
 	@folder=$$($(GET_CONTROL_PLANE)) || exit; cd test && \
 	KUBEBUILDER_ASSETS=$$folder OTELCOL_BINARY=$(CURDIR)/$(COLLECTOR) MEASURE_MEMORY=1 \
 	../tools/progress.sh "measuring memory" $(GO) test -v -count 1 -timeout 30m -run MeasureMemory ./e2e
 
-# The peer is built from a configuration of its own, so that its old modules do not become ours.
+# The peer has its own configuration, so that its old modules do not affect ours.
 $(PEER): bench/peer-builder.yaml bin/tools/builder
 	@$(PROGRESS) "building the collector with contrib's receivers" bin/tools/builder --config bench/peer-builder.yaml
 	@cp bin/otelcol-peer-build/otelcol-peer $@.new && mv $@.new $@
@@ -158,7 +158,7 @@ bin/bench/bench: $(BENCH_SOURCES) $(SOURCES)
 	@touch $@
 
 .PHONY: bench
-bench: $(COLLECTOR) $(PEER) bin/bench/bench ## Measure the receiver beside its peers, and write docs/performance-figures.md and docs/img
+bench: $(COLLECTOR) $(PEER) bin/bench/bench ## Measure the receiver and its peers, and write docs/performance-figures.md and docs/img
 	@folder=$$($(GET_CONTROL_PLANE)) || exit; bin/bench/bench -control-plane "$$folder" -docs docs $(BENCH_FLAGS)
 
 .PHONY: lint
@@ -191,7 +191,7 @@ tidy-check: ## Check that every go.mod and go.sum is tidy
 	done
 
 .PHONY: generate
-generate: bin/tools/mdatagen ## Generate the code and documentation that come from metadata.yaml
+generate: bin/tools/mdatagen ## Generate code and documentation from metadata.yaml
 	@tools/generate.sh bin/tools/mdatagen
 
 .PHONY: clean

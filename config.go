@@ -76,12 +76,19 @@ type Config struct {
 	Body string `mapstructure:"body"`
 
 	// Format is the shape of the records: watchlist (docs/records.md) or, for what is built on the records of another
-	// receiver of the Collector, k8sobjects. Default: watchlist.
+	// receiver of the Collector, k8sobjects (of k8s_objects) or k8sevents (of k8s_events, for Events only). Default:
+	// watchlist.
 	Format string `mapstructure:"format"`
 
 	// StreamRecords adds records about gaps and snapshot sets to a format of another receiver, which has none. They have
 	// the shape of format watchlist. Default: false; gaps are logged instead.
 	StreamRecords bool `mapstructure:"stream_records"`
+
+	// Events configures how Kubernetes Events become records.
+	Events EventsConfig `mapstructure:"events"`
+
+	// PodIP adds the attribute k8s.pod.ip to the records of pods. Default: false.
+	PodIP bool `mapstructure:"pod_ip"`
 
 	// Redaction configures what is masked in objects besides what is always masked, and what is exempt.
 	Redaction RedactionConfig `mapstructure:"redaction"`
@@ -248,6 +255,7 @@ func createDefaultConfig() component.Config {
 		},
 		Body:      bodyMap,
 		Format:    formatWatchlist,
+		Events:    EventsConfig{Body: eventsMessage},
 		Redaction: defaultRedaction(),
 		Queue: QueueConfig{
 			MaxBytes:     16 << 20,

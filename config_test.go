@@ -97,6 +97,7 @@ func TestDefaultConfig(t *testing.T) {
 		Checkpoint:   CheckpointConfig{Interval: time.Second, MaxChanges: 1000},
 		Body:         "map",
 		Format:       "watchlist",
+		Events:       EventsConfig{Body: "message"},
 		Redaction:    RedactionConfig{ConfigMaps: "fingerprint", Environment: "redact"},
 		Queue:        QueueConfig{MaxBytes: 16777216, DrainTimeout: 10 * time.Second},
 		Batch:        BatchConfig{MaxRecords: 500, MaxBytes: 524288, Timeout: 200 * time.Millisecond},
@@ -126,6 +127,8 @@ func TestEveryKey(t *testing.T) {
 	assert.Equal(t, "k8sobjects", cfg.Format)
 	assert.True(t, cfg.StreamRecords)
 	assert.Equal(t, "watchlist", cfg.Resources[3].Format)
+	assert.Equal(t, EventsConfig{Body: "object", DedupInterval: 2 * time.Minute, Deleted: true}, cfg.Events)
+	assert.True(t, cfg.PodIP)
 	assert.Equal(t, RedactionConfig{
 		ConfigMaps: "scan", Environment: "scan", FingerprintKey: "a-key-of-this-installation", MaskKeys: []string{"licenseText", "*_pin"},
 		Keep: []RedactionKeepConfig{{

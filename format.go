@@ -4,11 +4,13 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 
 	"go.uber.org/zap"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/catalog"
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/record"
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/scope"
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/watchlist"
@@ -18,11 +20,13 @@ import (
 const (
 	formatWatchlist  = "watchlist"
 	formatK8sObjects = "k8sobjects"
+	formatK8sEvents  = "k8sevents"
 )
 
 var formats = map[string]record.Format{
 	formatWatchlist:  record.FormatWatchlist,
 	formatK8sObjects: record.FormatK8sObjects,
+	formatK8sEvents:  record.FormatK8sEvents,
 }
 
 // formatFor returns the format of an entry: its own, or else the receiver's.
@@ -54,34 +58,65 @@ func (c *Config) recordFormats() func(*scope.Scope) record.Format {
 	}
 }
 
-// validateFormat finds unknown formats, and options that have no effect with the formats of the resources.
+// validateFormat finds unknown formats, formats that do not fit their resource, and options that have no effect with the
+// formats of the resources.
 func (c *Config) validateFormat() []error {
 	var errs []error
-	check := func(key, format string) {
-		if _, ok := formats[format]; !ok {
-			errs = append(errs, fmt.Errorf("%s: %q is not one of watchlist, k8sobjects", key, format))
+	check := func(key, format string) bool {
+		_, ok := formats[format]
+		if !ok {
+			errs = append(errs, fmt.Errorf("%s: %q is not one of watchlist, k8sobjects, k8sevents", key, format))
 		}
+		return ok
 	}
-	check("format", c.Format)
-	own := len(c.Resources) == 0
-	other := ""
+	known := check("format", c.Format)
+	used := map[string]bool{}         // formats
+	usedByEvents := map[string]bool{} // formats of Events
 	for i := range c.Resources {
 		r := &c.Resources[i]
+		format := c.formatFor(r)
 		if r.Format != "" {
-			check(fmt.Sprintf("resources[%d].format", i), r.Format)
+			known = check(fmt.Sprintf("resources[%d].format", i), r.Format) && known
 		}
-		if format := c.formatFor(r); format == formatWatchlist {
-			own = true
-		} else {
-			other = format
+		used[format] = true
+		if r.readsEvents(i) {
+			usedByEvents[format] = true
+		} else if format == formatK8sEvents && checkName(r.Name) == nil {
+			errs = append(errs, fmt.Errorf("resources[%d].format: k8sevents is only for events and events.events.k8s.io; write format: watchlist or k8sobjects for %s", i, r.Name))
 		}
 	}
-	switch {
-	case len(errs) > 0:
-	case !own && c.Body == bodyJSON:
-		errs = append(errs, fmt.Errorf("body: json has no effect with format %s, whose bodies are always maps; leave body out", other))
-	case other == "" && c.StreamRecords:
+	if known && len(used) > 0 {
+		errs = append(errs, c.validateFormats(used, usedByEvents)...)
+	}
+	return errs
+}
+
+// readsEvents reports whether the entry at index selects Kubernetes Events.
+func (r *ResourceConfig) readsEvents(index int) bool {
+	return slices.ContainsFunc(r.specs(index), func(s catalog.Spec) bool { return scope.IsEvents(s.GroupResource) })
+}
+
+// validateFormats finds options that have no effect with the formats that resources use, and those that Events use.
+func (c *Config) validateFormats(used, usedByEvents map[string]bool) []error {
+	var errs []error
+	if c.Body == bodyJSON && !used[formatWatchlist] {
+		errs = append(errs, fmt.Errorf("body: %s has an effect only with format watchlist, which no resource has; leave body out", c.Body))
+	}
+	if c.StreamRecords && len(used) == 1 && used[formatWatchlist] {
 		errs = append(errs, errors.New("stream_records: has no effect with format watchlist, which always has them; leave it out"))
+	}
+	if !usedByEvents[formatK8sEvents] {
+		return errs
+	}
+	if c.Events.Body == eventsObject && len(usedByEvents) == 1 {
+		errs = append(errs, errors.New("events.body: object has no effect with format k8sevents, whose body is the message; leave it out"))
+	}
+	const twice = "would look like a new observation of the Event, since records of format k8sevents do not name the change"
+	if c.Events.Deleted {
+		errs = append(errs, errors.New("events.deleted: a deletion "+twice+"; leave it out, or write format: k8sobjects"))
+	}
+	if c.Relist.Emit == emitSnapshot {
+		errs = append(errs, errors.New("relist.emit: each snapshot "+twice+"; write changes, or read Events with a receiver of their own"))
 	}
 	return errs
 }

@@ -17,6 +17,7 @@ type health struct {
 
 	mu      sync.Mutex
 	failing map[string]error
+	over    bool // the receiver is shut down
 }
 
 func newHealth(host component.Host) *health {
@@ -27,6 +28,9 @@ func newHealth(host component.Host) *health {
 func (h *health) report(part string, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if h.over {
+		return
+	}
 	_, failed := h.failing[part]
 	switch {
 	case err != nil:
@@ -45,4 +49,11 @@ func (h *health) report(part string, err error) {
 		all = append(all, h.failing[part])
 	}
 	componentstatus.ReportStatus(h.host, componentstatus.NewRecoverableErrorEvent(errors.Join(all...)))
+}
+
+// end ends all reports. A component that shuts down has no condition.
+func (h *health) end() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.over = true
 }

@@ -35,6 +35,7 @@ type watchlistReceiver struct {
 
 	client    *kubeclient.Client
 	slots     *watchlist.Slots // of the client's server
+	holding   *watchlist.Holding
 	redaction *redact.Policy
 	records   *record.Builder
 	keeper    *checkpoint.Keeper // nil without storage
@@ -79,6 +80,7 @@ func (r *watchlistReceiver) Start(ctx context.Context, host component.Host) erro
 		return err
 	}
 	r.slots = watchlist.NewSlots(snapshotsAtOnce)
+	r.holding = watchlist.NewHolding(r.cfg.Queue.MaxBytes / holdingShare)
 	r.health = newHealth(host)
 	var isPerProcess bool
 	r.redaction, isPerProcess = r.newRedaction(ctx, host)
@@ -86,6 +88,8 @@ func (r *watchlistReceiver) Start(ctx context.Context, host component.Host) erro
 		ClusterName:  r.cfg.ClusterName,
 		ProcessKey:   isPerProcess,
 		Body:         recordBody(r.cfg.Body),
+		EventBody:    r.cfg.Events.recordBody(),
+		PodIP:        r.cfg.PodIP,
 		ScopeName:    metadata.ScopeName,
 		ScopeVersion: r.set.BuildInfo.Version,
 
@@ -108,6 +112,7 @@ func (r *watchlistReceiver) Shutdown(ctx context.Context) error {
 		r.telemetry.builder.Shutdown()
 		return nil // never started
 	}
+	r.health.end()
 	r.session.stop()
 	err := r.delivery.Shutdown(ctx)
 	if r.keeper != nil {

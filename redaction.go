@@ -168,7 +168,7 @@ func (c *RedactionKeepConfig) resources() []schema.GroupResource {
 	return all
 }
 
-// options are what the policy is told. They lack the key that is kept in the storage.
+// options returns the options of the policy, without a fingerprint key from the storage.
 func (c *RedactionConfig) options() redact.Options {
 	o := redact.Options{FingerprintKey: []byte(c.FingerprintKey), MaskKeys: c.MaskKeys}
 	switch c.ConfigMaps {
@@ -242,8 +242,8 @@ func (r *watchlistReceiver) storedFingerprintKey(ctx context.Context, host compo
 	return key, nil
 }
 
-// redactionObserver counts what is masked in the objects of one resource. Something is in most objects, so that the
-// attributes of each rule are made once.
+// redactionObserver counts what is masked in the objects of one resource. Most objects contain something to mask, so
+// the attributes of each rule are made only once.
 type redactionObserver struct {
 	*resourceTelemetry
 	rules [redact.Rules][]metric.AddOption

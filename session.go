@@ -82,30 +82,49 @@ func (r *watchlistReceiver) newReader(t catalog.Target) catalog.Reader {
 			optional:          t.ByPattern,
 			health:            r.health,
 		},
-		Logger: r.set.Logger,
-		Crowd:  r.crowd,
+		EmitLast: r.readerEnded,
+		Logger:   r.set.Logger,
+		Crowd:    r.crowd,
 	}
 	if r.keeper != nil {
 		o.Restore = r.keeper.Restore
 	}
+	r.cfg.Events.apply(&o, r.holding)
 	reader := watchlist.NewReader(o)
 	r.readers.add(reader)
 	return reader
 }
 
-// readers holds the session's readers by scope, to pass on what the delivery reports about their records.
+// readerEnded queues a reader's last change, behind which the checkpoint of the scope can be used by another reader.
+func (r *watchlistReceiver) readerEnded(last watchlist.Change) {
+	r.readers.remove(last.Scope)
+	r.health.report(last.Scope.String(), nil)
+	r.telemetry.end(last.Scope.GroupResource)
+	if r.keeper != nil {
+		r.delivery.Append(last)
+	}
+}
+
+// readers holds the running readers by the Scope of their changes, to pass on what the delivery reports about these. What
+// it reports about a reader that has ended is only kept in the checkpoint.
 type readers struct {
 	mu  sync.Mutex
-	all map[scope.Scope]*watchlist.Reader
+	all map[*scope.Scope]*watchlist.Reader
 }
 
 func (r *readers) add(reader *watchlist.Reader) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.all == nil {
-		r.all = make(map[scope.Scope]*watchlist.Reader)
+		r.all = make(map[*scope.Scope]*watchlist.Reader)
 	}
-	r.all[reader.Scope] = reader
+	r.all[&reader.Scope] = reader
+}
+
+func (r *readers) remove(of *scope.Scope) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.all, of)
 }
 
 // dropped passes dropped records to the readers that emitted them.
@@ -113,9 +132,9 @@ func (r *readers) dropped(changes []watchlist.Change) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for len(changes) > 0 {
-		of := *changes[0].Scope
+		of := changes[0].Scope
 		n := 1
-		for n < len(changes) && *changes[n].Scope == of {
+		for n < len(changes) && changes[n].Scope == of {
 			n++
 		}
 		if reader := r.all[of]; reader != nil {

@@ -129,7 +129,10 @@ func (o readerObserver) StreamOpened(kind string) {
 func (o readerObserver) StreamEnded(reason string) {
 	o.addWith(o.K8sWatchlistStreamsEnded, "reason", reason)
 }
-func (o readerObserver) DuplicateDropped()         { o.add(o.K8sWatchlistDuplicatesDropped) }
+func (o readerObserver) DuplicateDropped() { o.add(o.K8sWatchlistDuplicatesDropped) }
+func (o readerObserver) Suppressed(reason string) {
+	o.addWith(o.K8sWatchlistEventsSuppressed, "reason", reason)
+}
 func (o readerObserver) FrameUndecodable()         { o.add(o.K8sWatchlistUndecodableFrames) }
 func (o readerObserver) FrameOfAnotherKind()       { o.add(o.K8sWatchlistFramesOfAnotherKind) }
 func (o readerObserver) Recovered()                { o.add(o.K8sWatchlistRecovered) }

@@ -18,12 +18,13 @@ func (c *Config) Unmarshal(conf *confmap.Conf) error {
 	return errors.Join(errs...)
 }
 
-// foreignKeys are keys of the Collector's other Kubernetes receivers.
+// foreignKeys are keys of the Collector's other Kubernetes receivers, for themselves or for one of their resources.
 var foreignKeys = map[string]string{
-	"objects":   "write resources",
-	"group":     "write the API group into name, as in deployments.apps",
-	"mode":      "leave it out, every resource is watched",
-	"namespace": "write namespaces",
+	"objects":        "write resources",
+	"dedup_interval": "write events.dedup_interval",
+	"group":          "write the API group into name, as in deployments.apps",
+	"mode":           "leave it out, every resource is watched",
+	"namespace":      "write namespaces",
 
 	"interval":              "write relist.interval, and relist.emit: snapshot to have every object each time",
 	"initial_delay":         "leave it out",
@@ -48,6 +49,8 @@ func unknownKeys(t reflect.Type, configured map[string]any, prefix string) []err
 		field, ok := fields[key]
 		if !ok {
 			hint, foreign := foreignKeys[key]
+			// The other receivers have only the levels that became the receiver's and the resource's.
+			foreign = foreign && (prefix == "" || strings.HasPrefix(prefix, "resources["))
 			switch {
 			case key == "exclude_namespaces":
 				hint = "write " + excluding(configured[key])

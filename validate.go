@@ -39,6 +39,9 @@ func (c *Config) Validate() error {
 		errs = append(errs, fmt.Errorf("body: %q is not one of map, json", c.Body))
 	}
 	errs = append(errs, c.validateFormat()...)
+	for _, err := range c.Events.validate() {
+		errs = append(errs, fmt.Errorf("events.%w", err))
+	}
 	for _, err := range c.Redaction.validate() {
 		errs = append(errs, fmt.Errorf("redaction.%w", err))
 	}

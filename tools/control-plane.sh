@@ -1,12 +1,12 @@
 #!/bin/sh
-# Prints the folder of etcd and kube-apiserver as the last line of stdout, and gets the two first if need be: ready-made
-# by setup-envtest if its index can be read, otherwise built from their released modules.
+# Prints the folder of etcd and kube-apiserver as the last line of stdout. If necessary it first gets the two:
+# ready-made with setup-envtest if its index can be read, otherwise built from their released modules.
 #
 #	control-plane.sh VERSION FOLDER        for example v1.37.2 bin/k8s/v1.37.2
 #
 # Environment:
-#	KUBEBUILDER_ASSETS            a folder of binaries to use as they are; comes before everything else
-#	CONTROL_PLANE                 build: never use ready-made ones. Not set: use them where they can be had
+#	KUBEBUILDER_ASSETS            a folder of binaries to use as they are; overrides everything else
+#	CONTROL_PLANE                 build: never use ready-made ones. Not set: use them if available
 #	ENVTEST_INDEX                 URL of the index of ready-made binaries; not set: the one of Kubernetes' controller-tools
 #	ENVTEST_TIMEOUT               seconds that the index may take to answer
 #	ENVTEST_DOWNLOAD_TIMEOUT      seconds that the download may take
@@ -35,8 +35,8 @@ build | "") ;;
 	;;
 esac
 
-# What the binaries in the folder are, as its stamp says. For those that were built that is all that they are made
-# from; it says whether they are up to date faster than "go build" could.
+# The stamp in the folder identifies its binaries. For built ones it names all their inputs, which shows faster than "go
+# build" whether they are up to date.
 ready="ready-made $version $(uname -sm)"
 built="built $version $(uname -sm) $(cat "$0" "$tools/kubernetes/go.mod" "$tools/kubernetes/go.sum" \
 	"$tools/etcd/go.mod" "$tools/etcd/go.sum" "$tools/etcd/main.go" | cksum)"
@@ -51,9 +51,9 @@ if [ -x "$folder/etcd" ] && [ -x "$folder/kube-apiserver" ]; then
 	fi
 fi
 
-# Everything is made here and then renamed, so that nothing half made is ever found.
+# Everything is created here and then renamed, so that nothing incomplete is ever found.
 work=$(mktemp -d "$folder/.work.XXXXXX")
-# setup-envtest takes the right to write from its folders.
+# setup-envtest makes its folders read-only.
 trap 'chmod -R u+w "$work"; rm -rf "$work"' EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM HUP
@@ -75,7 +75,7 @@ envtest() { # seconds, command and arguments of setup-envtest
 		${ENVTEST_INDEX:+--index "$ENVTEST_INDEX"}
 }
 
-# Puts ready-made binaries of exactly this version into $work/ready. Otherwise says why it cannot.
+# Puts ready-made binaries of exactly this version into $work/ready, or prints why it cannot.
 download() {
 	refuse() {
 		echo "no ready-made binaries of Kubernetes $version: $*" >&2
@@ -113,7 +113,7 @@ if [ "$version" != "$pinned" ]; then
 	exit 1
 fi
 
-# Kubernetes takes its version from the linker. Without it the API server cannot say which version's behaviour it has.
+# Kubernetes gets its version from the linker. Without it the API server does not know its own version.
 major=$(echo "$version" | sed 's/^v\([0-9]*\)\..*$/\1/')
 minor=$(echo "$version" | sed 's/^v[0-9]*\.\([0-9]*\)\..*$/\1/')
 linker="-s -w"

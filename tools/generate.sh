@@ -1,15 +1,15 @@
 #!/bin/sh
-# Generates what mdatagen makes of metadata.yaml, in the root of the repository.
+# Generates code and documentation from metadata.yaml with mdatagen, in the root of the repository.
 #
-#	generate.sh MDATAGEN           puts it into the tree
-#	generate.sh MDATAGEN check     fails when it differs from what is in the tree, and changes nothing
+#	generate.sh MDATAGEN           writes it to the tree
+#	generate.sh MDATAGEN check     fails if the tree differs from it, and changes nothing
 set -eu
 
 mdatagen=$(cd "$(dirname "$1")" && pwd)/$(basename "$1")
 check=${2:-}
 
-# mdatagen takes the name of the package from the name of the folder, and a clone may have any name. So
-# it works in a copy.
+# mdatagen derives the name of the package from the name of the folder, but a clone may have any name. So it works in a
+# copy.
 mkdir -p bin
 work=$(mktemp -d bin/generate.XXXXXX)
 trap 'rm -rf "$work"' EXIT
@@ -18,7 +18,7 @@ trap 'exit 143' TERM HUP
 copy=$work/k8swatchlistreceiver
 mkdir "$copy"
 cp go.mod go.sum metadata.yaml "$copy"
-for file in *.go README.md; do # README.md: it fills in what is between its markers
+for file in *.go README.md; do # README.md: it fills in the text between its markers
 	case $file in
 	generated_*) ;;
 	*) [ ! -f "$file" ] || cp "$file" "$copy" ;;

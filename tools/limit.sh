@@ -1,5 +1,5 @@
 #!/bin/sh
-# Runs a command for so many seconds at most, and ends with its exit code, or with 124 when the time was up. Neither
+# Runs a command for at most the given seconds, and ends with its exit code, or with 124 if the time was up. Neither
 # POSIX nor macOS has timeout(1).
 #
 #	limit.sh SECONDS COMMAND...
@@ -13,7 +13,7 @@ command=$!
 trap 'kill "$command" 2>/dev/null; exit 130' INT
 trap 'kill "$command" 2>/dev/null; exit 143' TERM HUP
 
-# Looks once a second. A second shell that sleeps and then kills would be quicker, and could outlive this one.
+# Checks once a second. A second shell that sleeps and then kills would be faster, but could outlive this one.
 timeout=
 while kill -0 "$command" 2>/dev/null; do
 	if [ "$left" -le 0 ]; then

@@ -1,8 +1,8 @@
 #!/bin/sh
-# Runs a command and says every few seconds that it is still at work.
+# Runs a command and reports every few seconds that it is still running.
 #
-#	progress.sh LABEL COMMAND...       what the command prints passes through
-#	progress.sh -q LABEL COMMAND...    what it prints is kept, counted by line, and shown if it fails
+#	progress.sh LABEL COMMAND...       the output of the command passes through
+#	progress.sh -q LABEL COMMAND...    its output is kept, counted by line, and shown if it fails
 #
 # "go build -v" prints one line per package that it compiles, so -q turns it into a counter.
 # Progress goes to stderr; stdout belongs to the command.
@@ -24,8 +24,8 @@ elapsed() {
 	printf '%dm%02ds' $((now / 60)) $((now % 60))
 }
 
-# The ticker runs beside the command, which keeps the foreground and so gets Ctrl-C. Its sleep must
-# not hold our stdout open, or a reader of a pipe would wait for the end of the sleep.
+# The ticker runs beside the command, which stays in the foreground and so gets Ctrl-C. Its sleep must not hold our
+# stdout open, or a reader of a pipe would wait for the end of the sleep.
 tick() {
 	while sleep "$every" >/dev/null 2>&1 && kill -0 $$ 2>/dev/null; do
 		if [ -n "$log" ]; then

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Prints the release notes of a tag, as Markdown: its section of the module's CHANGELOG.md, and the commits since the
-# last release of the same module. Refuses a module that cannot be used by others: one whose go.mod replaces modules.
+# last release of the same module. Rejects a module that others cannot use: one whose go.mod replaces modules.
 #
 #	release-notes.sh TAG        for example v0.1.0, or cmd/name/v0.1.0 for the module in cmd/name
 set -eu
@@ -38,7 +38,7 @@ printf '%s\n' "$section"
 previous=$(git -c versionsort.suffix=- tag --list "${prefix}v[0-9]*" --merged "$tag" --sort=-version:refname |
 	awk -v tag="$tag" 'found { print; exit } $0 == tag { found = 1 }')
 
-# The files of the module: those below its folder, without the modules inside it.
+# The files of the module: those below its folder, except other modules inside it.
 set -- "${prefix:-.}"
 for inner in $(git ls-tree -r --name-only "$tag" -- "${prefix:-.}" | sed -n 's|/go\.mod$||p'); do
 	[ "$inner/" = "$prefix" ] || set -- "$@" ":(exclude)$inner"

@@ -277,6 +277,13 @@ func firstOr(values []string, otherwise string) string {
 
 // apply starts and stops readers so that exactly the wanted scopes are read.
 func (c *Catalog) apply(ctx context.Context) {
+	for key, r := range c.running {
+		if _, ok := c.wanted[key]; !ok {
+			r.cancel()
+			<-r.done
+			delete(c.running, key)
+		}
+	}
 	for _, key := range c.order {
 		w := c.wanted[key]
 		r, ok := c.running[key]
@@ -288,13 +295,6 @@ func (c *Catalog) apply(ctx context.Context) {
 		case r.api != w.api:
 			r.api = w.api
 			r.reader.SetAPI(w.api)
-		}
-	}
-	for key, r := range c.running {
-		if _, ok := c.wanted[key]; !ok {
-			r.cancel()
-			<-r.done
-			delete(c.running, key)
 		}
 	}
 }

@@ -12,25 +12,25 @@ import (
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/watchlist"
 )
 
-// refused is a gap record that the next consumer refused permanently.
+// refused returns a gap record that the next consumer refused permanently.
 func refused(r *scope.Scope, from, to string) watchlist.Change {
 	return watchlist.Change{Scope: r, Type: watchlist.Gap, Gap: &watchlist.GapInfo{FromRV: from, ToRV: to}}
 }
 
-// reports is the gap record of dropped records.
+// reports returns the gap record of dropped records.
 func reports(r *scope.Scope, records int) watchlist.Change {
 	c := refused(r, "", "")
 	c.Gap.Dropped = records
 	return c
 }
 
-// What was dropped is kept until an accepted gap record reports it, whatever else becomes of the checkpoint.
+// Dropped records are kept until an accepted gap record reports them, whatever else happens to the checkpoint.
 func TestDroppedRecordsAreKeptUntilAGapReportsThem(t *testing.T) {
 	extension := memstorage.New()
 	a, b, all := podsIn("a", ""), podsIn("b", ""), podsIn("", "")
 	l := beginIn(one, extension, zap.NewNop(), a, b)
-	for _, of := range []scope.Scope{a, b} {
-		_, _, err := l.restore(t, &of)
+	for _, of := range []*scope.Scope{&a, &b} {
+		_, _, err := l.restore(t, of)
 		require.NoError(t, err)
 	}
 	l.Accepted([]watchlist.Change{in("a", &a, watchlist.Added, 1, "5"), settled(&a, "70"), in("b", &b, watchlist.Added, 2, "6"), settled(&b, "80")})
@@ -38,11 +38,11 @@ func TestDroppedRecordsAreKeptUntilAGapReportsThem(t *testing.T) {
 	l.Accepted([]watchlist.Change{advanced(&a, "100"), advanced(&b, "100")})
 	require.NoError(t, l.Shutdown(t.Context()))
 
-	// The scopes are joined, and the position is past what was dropped.
+	// The scopes are joined, and the position is past the dropped records.
 	got := config(t, extension, one, []scope.Scope{all}, settled(&all, "110"))[all]
 	require.NotNil(t, got.Denied)
 	assert.Equal(t, 3, got.Denied.Dropped)
-	assert.Empty(t, got.Denied.FromRV, "the beginning, since the first record of all may be the one")
+	assert.Empty(t, got.Denied.FromRV, "the beginning, since the very first record may be the dropped one")
 	assert.Equal(t, "95", got.Denied.ToRV)
 	assert.Equal(t, map[string]string{"uid-1": "a/name-1@", "uid-2": "b/name-2@6"}, got.known)
 
@@ -58,6 +58,6 @@ func TestDroppedRecordsAreKeptUntilAGapReportsThem(t *testing.T) {
 	require.NotNil(t, got.Denied)
 	got = config(t, extension, one, []scope.Scope{all}, reports(&all, 1))[all]
 	require.NotNil(t, got.Denied)
-	assert.Equal(t, 1, got.Denied.Dropped, "what an accepted gap did not report")
+	assert.Equal(t, 1, got.Denied.Dropped, "the record that no accepted gap reported")
 	assert.Nil(t, config(t, extension, one, []scope.Scope{all})[all].Denied)
 }

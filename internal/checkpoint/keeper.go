@@ -47,6 +47,8 @@ const (
 	openTimeout = 10 * time.Second
 	// restoreTimeout is how long a reader waits for a storage that does not answer.
 	restoreTimeout = time.Minute
+	// slowEnd is how long a reader waits for the end of an earlier one before that is logged.
+	slowEnd = 10 * time.Second
 	// introduceTimeout is how long records wait for a storage that does not answer.
 	introduceTimeout = 5 * time.Second
 	// shutdownTimeout is how long Shutdown waits for the storage at most, and shutdownGrace how long it waits after its
@@ -66,7 +68,7 @@ type Keeper struct {
 	stores   map[scope.Scope]*store
 	restores []*restore
 	jobs     []*job
-	late     map[scope.Scope]bool          // scopes whose reader did not wait for the storage
+	late     map[*scope.Scope]bool         // readers that did not wait for the storage
 	extra    map[string]*storage.Operation // additional operations of the next transaction, by key
 
 	asked chan struct{} // restores or jobs wait
@@ -91,7 +93,7 @@ func NewKeeper(o Options) *Keeper {
 	k := &Keeper{
 		Options: o,
 		stores:  make(map[scope.Scope]*store),
-		late:    make(map[scope.Scope]bool),
+		late:    make(map[*scope.Scope]bool),
 		extra:   make(map[string]*storage.Operation),
 		asked:   make(chan struct{}, 1),
 		wake:    make(chan struct{}, 1),
@@ -141,19 +143,19 @@ func (k *Keeper) Shutdown(ctx context.Context) error {
 }
 
 // Restore returns the checkpoint of a reader's scope: it calls add for each object and then returns the progress. What
-// still applies of the checkpoints of other scopes that are no longer read is included. If the checkpoint is not
-// available, the reader starts afresh and the error tells why; see also watchlist.Progress.Later.
-func (k *Keeper) Restore(ctx context.Context, of scope.Scope, add func(redact.Identity)) (watchlist.Progress, error) {
-	req := &restore{scope: of, add: add, answered: make(chan struct{})}
+// still applies of the checkpoints of other scopes that are no longer read is included. If an earlier reader of the same
+// scope has used this keeper, Restore first waits until the Ended change of that reader was accepted. If the checkpoint
+// is not available, the error explains why, and the reader starts without it; see also watchlist.Progress.Later.
+//
+// The pointer identifies the reader: from now on, changes with this pointer as their Scope update the checkpoint.
+func (k *Keeper) Restore(ctx context.Context, reader *scope.Scope, add func(redact.Identity)) (watchlist.Progress, error) {
+	if err := k.awaitEnd(ctx, *reader); err != nil {
+		return watchlist.Progress{}, err
+	}
+	req := &restore{reader: reader, scope: *reader, add: add, answered: make(chan struct{})}
 	k.mu.Lock()
-	_, open := k.stores[of]
-	if !open {
-		k.restores = append(k.restores, req)
-	}
+	k.restores = append(k.restores, req)
 	k.mu.Unlock()
-	if open {
-		return watchlist.Progress{}, fmt.Errorf("cannot use checkpoint of %s: another reader uses it", of)
-	}
 	signal(k.asked)
 
 	failing, limit := time.NewTimer(openTimeout), time.NewTimer(restoreTimeout)
@@ -180,7 +182,7 @@ func (k *Keeper) abandon(ctx context.Context, req *restore) (watchlist.Progress,
 	k.mu.Lock()
 	abandoned := req.abandon()
 	if abandoned {
-		k.late[req.scope] = true
+		k.late[req.reader] = true
 	}
 	k.mu.Unlock()
 	switch {
@@ -197,27 +199,53 @@ func (k *Keeper) abandon(ctx context.Context, req *restore) (watchlist.Progress,
 	return watchlist.Progress{Later: req.answered}, cause
 }
 
-// Release writes the pending changes of a scope whose reader has ended, so that another reader may restore it. If the
-// storage does not answer, it returns when ctx ends.
-func (k *Keeper) Release(ctx context.Context, of scope.Scope) error {
+// awaitEnd waits until everything that an earlier reader of the scope emitted was accepted or dropped. Until then it is
+// not known where to continue. That may take as long as the next consumer needs.
+func (k *Keeper) awaitEnd(ctx context.Context, of scope.Scope) error {
 	k.mu.Lock()
 	s := k.stores[of]
-	delete(k.late, of)
 	k.mu.Unlock()
 	if s == nil {
 		return nil
 	}
-	var err error
-	if s.isPending(&k.mu) {
-		err = k.do(ctx, nil)
+	slow := time.NewTimer(slowEnd)
+	defer slow.Stop()
+	for {
+		select {
+		case <-s.ended:
+			return nil
+		case <-slow.C:
+			k.Logger.Info("not reading yet, since the next consumer has to accept what the previous reader of the resource emitted", of.LogFields()...)
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-k.closing:
+			return errNotOpen
+		}
 	}
-	k.mu.Lock()
-	delete(k.stores, of)
-	k.mu.Unlock()
-	if err != nil {
-		return fmt.Errorf("cannot write last checkpoint of %s: %w", of, err)
+}
+
+// storeLocked returns the checkpoint of the reader that emitted a change, or nil if it has none.
+func (k *Keeper) storeLocked(c *watchlist.Change) *store {
+	if s := k.stores[*c.Scope]; s != nil && s.reader == c.Scope {
+		return s
 	}
 	return nil
+}
+
+// releaseEnded makes the checkpoints of readers that have ended available to other readers, once they are written, and
+// removes those of resources that are no longer served.
+func (k *Keeper) releaseEnded() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for of, s := range k.stores {
+		if s.hasEnded() && s.pending() == 0 {
+			delete(k.stores, of)
+			if s.gone {
+				k.removeLocked(s.entry)
+				signal(k.wake)
+			}
+		}
+	}
 }
 
 // BeforeDeliver is called with changes before the next consumer receives them, and stores the objects that are new to
@@ -232,7 +260,7 @@ func (k *Keeper) BeforeDeliver(ctx context.Context, changes []watchlist.Change) 
 		if !introduces(c) {
 			continue
 		}
-		if s := k.stores[*c.Scope]; s != nil {
+		if s := k.storeLocked(c); s != nil {
 			introduced = append(introduced, introduction(s.entry.id, c))
 		}
 	}
@@ -252,7 +280,7 @@ func (k *Keeper) BeforeDeliver(ctx context.Context, changes []watchlist.Change) 
 func (k *Keeper) Dropped(changes []watchlist.Change) {
 	k.mu.Lock()
 	for i := range changes {
-		if s := k.stores[*changes[i].Scope]; s != nil {
+		if s := k.storeLocked(&changes[i]); s != nil {
 			s.drop(&changes[i])
 		}
 	}
@@ -265,9 +293,12 @@ func (k *Keeper) Accepted(changes []watchlist.Change) {
 	k.mu.Lock()
 	pending := 0
 	for i := range changes {
-		if s := k.stores[*changes[i].Scope]; s != nil {
+		if s := k.storeLocked(&changes[i]); s != nil {
 			s.accept(&changes[i])
 			pending = max(pending, s.pending())
+		}
+		if changes[i].Type == watchlist.Ended {
+			delete(k.late, changes[i].Scope)
 		}
 	}
 	k.mu.Unlock()
@@ -284,11 +315,4 @@ func signal(c chan struct{}) {
 	case c <- struct{}{}:
 	default:
 	}
-}
-
-// isPending reports whether the store has changes to write, under the lock that guards it.
-func (s *store) isPending(mu *sync.Mutex) bool {
-	mu.Lock()
-	defer mu.Unlock()
-	return s.pending() > 0
 }

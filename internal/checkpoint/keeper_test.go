@@ -67,7 +67,7 @@ func (l *life) report() error {
 func (l *life) restore(t *testing.T, of *scope.Scope) (watchlist.Progress, map[string]string, error) {
 	t.Helper()
 	known := map[string]string{}
-	progress, err := l.Restore(t.Context(), *of, func(id redact.Identity) {
+	progress, err := l.Restore(t.Context(), of, func(id redact.Identity) {
 		known[id.UID] = id.Namespace + "/" + id.Name + "@" + id.ResourceVersion
 	})
 	return progress, known, err
@@ -105,6 +105,33 @@ func progress(r *scope.Scope, t watchlist.Type, rv string) watchlist.Change {
 }
 
 func pods() *scope.Scope { return &scope.Scope{GroupResource: schema.GroupResource{Resource: "pods"}} }
+
+// reading begins a life in which the reader of pods has restored its checkpoint.
+func reading(t *testing.T, extension storage.Extension, logger *zap.Logger) (*life, *scope.Scope) {
+	t.Helper()
+	l, r := begin(extension, logger), pods()
+	_, _, err := l.restore(t, r)
+	require.NoError(t, err)
+	return l, r
+}
+
+// readAgain returns what the next life restores of pods.
+func readAgain(t *testing.T, extension storage.Extension) (watchlist.Progress, map[string]string) {
+	t.Helper()
+	l := begin(extension, zap.NewNop())
+	progress, known, err := l.restore(t, pods())
+	require.NoError(t, err)
+	require.NoError(t, l.Shutdown(t.Context()))
+	return progress, known
+}
+
+// crash ends a life without a last write.
+func crash(t *testing.T, l *life, extension *memstorage.Extension) {
+	t.Helper()
+	extension.Fail(errors.New("crashed"))
+	require.Error(t, l.Shutdown(t.Context()))
+	extension.Fail(nil)
+}
 
 func TestAcceptedChangesSurviveARestart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -146,10 +173,7 @@ func TestAcceptedChangesSurviveARestart(t *testing.T) {
 func TestWritesAreCoalesced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		extension := memstorage.New()
-		r := pods()
-		l := begin(extension, zap.NewNop())
-		_, _, err := l.restore(t, r)
-		require.NoError(t, err)
+		l, r := reading(t, extension, zap.NewNop())
 		time.Sleep(2 * time.Second)
 		before := extension.Writes()
 		for i := range 100 {
@@ -178,23 +202,15 @@ func TestWritesAreCoalesced(t *testing.T) {
 func TestCrashLosesObjectsAndPositionTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		extension := memstorage.New()
-		r := pods()
-		l := begin(extension, zap.NewNop())
-		_, _, err := l.restore(t, r)
-		require.NoError(t, err)
+		l, r := reading(t, extension, zap.NewNop())
 		l.Accepted([]watchlist.Change{change(r, watchlist.Added, 1, "5"), advanced(r, "7")})
 		time.Sleep(2 * time.Second)
 		l.Accepted([]watchlist.Change{change(r, watchlist.Modified, 1, "8"), change(r, watchlist.Added, 2, "9")})
-		extension.Fail(errors.New("crashed"))
-		require.Error(t, l.Shutdown(t.Context()))
-		extension.Fail(nil)
+		crash(t, l, extension)
 
-		l = begin(extension, zap.NewNop())
-		progress, known, err := l.restore(t, pods())
-		require.NoError(t, err)
+		progress, known := readAgain(t, extension)
 		assert.Equal(t, "7", progress.ResourceVersion)
 		assert.Equal(t, map[string]string{"uid-1": "ns/name-1@5"}, known)
-		require.NoError(t, l.Shutdown(t.Context()))
 	})
 }
 
@@ -202,26 +218,18 @@ func TestCrashLosesObjectsAndPositionTogether(t *testing.T) {
 func TestOfferedObjectsSurviveACrash(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		extension := memstorage.New()
-		r := pods()
-		l := begin(extension, zap.NewNop())
-		_, _, err := l.restore(t, r)
-		require.NoError(t, err)
+		l, r := reading(t, extension, zap.NewNop())
 		l.BeforeDeliver(t.Context(), []watchlist.Change{change(r, watchlist.Added, 1, "5")})
 		l.Accepted([]watchlist.Change{change(r, watchlist.Added, 1, "5")})
 		l.BeforeDeliver(t.Context(), []watchlist.Change{
 			change(r, watchlist.Added, 2, "6"), change(r, watchlist.Modified, 1, "7"), change(r, watchlist.Deleted, 3, "8"),
 		})
 		l.Accepted([]watchlist.Change{change(r, watchlist.Added, 2, "6"), change(r, watchlist.Modified, 1, "7"), change(r, watchlist.Deleted, 3, "8")})
-		extension.Fail(errors.New("crashed"))
-		require.Error(t, l.Shutdown(t.Context()))
-		extension.Fail(nil)
+		crash(t, l, extension)
 
-		l = begin(extension, zap.NewNop())
-		progress, known, err := l.restore(t, pods())
-		require.NoError(t, err)
+		progress, known := readAgain(t, extension)
 		assert.Equal(t, "5", progress.ResourceVersion, "earlier accepted changes are written too, and nothing runs ahead")
 		assert.Equal(t, map[string]string{"uid-1": "ns/name-1@5", "uid-2": "ns/name-2@"}, known)
-		require.NoError(t, l.Shutdown(t.Context()))
 	})
 }
 
@@ -229,19 +237,13 @@ func TestOfferedObjectsSurviveACrash(t *testing.T) {
 func TestOfferedObjectOverridesAPendingDeletion(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		extension := memstorage.New()
-		r := pods()
-		l := begin(extension, zap.NewNop())
-		_, _, err := l.restore(t, r)
-		require.NoError(t, err)
+		l, r := reading(t, extension, zap.NewNop())
 		l.Accepted([]watchlist.Change{change(r, watchlist.Deleted, 1, "5")})
 		l.BeforeDeliver(t.Context(), []watchlist.Change{change(r, watchlist.Added, 1, "6")})
 		require.NoError(t, l.Shutdown(t.Context()))
 
-		l = begin(extension, zap.NewNop())
-		_, known, err := l.restore(t, pods())
-		require.NoError(t, err)
+		_, known := readAgain(t, extension)
 		assert.Equal(t, map[string]string{"uid-1": "ns/name-1@"}, known)
-		require.NoError(t, l.Shutdown(t.Context()))
 	})
 }
 
@@ -249,10 +251,7 @@ func TestOfferedObjectOverridesAPendingDeletion(t *testing.T) {
 func TestKnownObjectsAreNotStoredBeforeDelivery(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		extension := memstorage.New()
-		r := pods()
-		l := begin(extension, zap.NewNop())
-		_, _, err := l.restore(t, r)
-		require.NoError(t, err)
+		l, r := reading(t, extension, zap.NewNop())
 		time.Sleep(2 * time.Second)
 		before := extension.Writes()
 		relisted := change(r, watchlist.Snapshot, 2, "6")
@@ -272,28 +271,17 @@ func TestKnownObjectsAreNotStoredBeforeDelivery(t *testing.T) {
 	})
 }
 
-func readAgain(t *testing.T, extension storage.Extension) (watchlist.Progress, map[string]string, error) {
-	l := begin(extension, zap.NewNop())
-	progress, known, err := l.restore(t, pods())
-	require.NoError(t, l.Shutdown(t.Context()))
-	return progress, known, err
-}
-
 func TestInitialStateCutShort(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		extension := memstorage.New()
-		r := pods()
-		l := begin(extension, zap.NewNop())
-		_, _, err := l.restore(t, r)
-		require.NoError(t, err)
+		l, r := reading(t, extension, zap.NewNop())
 		info := &watchlist.SnapshotInfo{Epoch: "the epoch"}
 		first := change(r, watchlist.Snapshot, 1, "5")
 		first.Origin, first.Advances, first.Snapshot = watchlist.Initial, false, info
 		l.Accepted([]watchlist.Change{{Scope: r, Type: watchlist.SnapshotBegin, Origin: watchlist.Initial, Snapshot: info}, first})
 		require.NoError(t, l.Shutdown(t.Context()))
 
-		progress, known, err := readAgain(t, extension)
-		require.NoError(t, err)
+		progress, known := readAgain(t, extension)
 		assert.Equal(t, "the epoch", progress.Epoch)
 		assert.Equal(t, 1, progress.Objects)
 		assert.Empty(t, progress.ResourceVersion)

@@ -20,6 +20,7 @@ import (
 
 // restore is a reader that waits for its checkpoint.
 type restore struct {
+	reader   *scope.Scope // identifies it
 	scope    scope.Scope
 	add      func(redact.Identity)
 	answered chan struct{} // closed with an answer, or when asking again may succeed
@@ -107,9 +108,11 @@ type plan struct {
 func (k *Keeper) restoreAll() error {
 	k.mu.Lock()
 	var waiting []*restore
+	unwritten := false
 	for _, r := range k.restores {
 		if r.waits() {
 			waiting = append(waiting, r)
+			unwritten = unwritten || k.stores[r.scope] != nil
 		} else {
 			r.answer(watchlist.Progress{}, nil) // it may ask again
 		}
@@ -117,7 +120,14 @@ func (k *Keeper) restoreAll() error {
 	k.restores = nil
 	k.mu.Unlock()
 	if len(waiting) > 0 {
-		if err := k.restoreThese(waiting); err != nil {
+		var err error
+		if unwritten { // what an earlier reader left
+			err = k.write(nil)
+		}
+		if err == nil {
+			err = k.restoreThese(waiting)
+		}
+		if err != nil {
 			k.mu.Lock()
 			k.restores = append(waiting, k.restores...)
 			k.mu.Unlock()
@@ -374,7 +384,9 @@ func (k *Keeper) finish(p *plan, cluster Cluster) {
 		e.Lent = nil // the lent namespaces are included again
 	}
 	k.index[e.id] = e
-	p.store.entryChanged, p.store.changed, p.store.partial = true, true, k.late[p.scope]
+	p.store.entryChanged, p.store.changed, p.store.partial = true, true, k.late[p.reader]
+	p.store.reader = p.reader
+	delete(k.late, p.reader)
 	k.stores[p.scope] = p.store
 	if len(p.parts) > 0 {
 		k.takeOver(p)

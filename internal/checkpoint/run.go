@@ -307,6 +307,7 @@ func (k *Keeper) write(introduced []*storage.Operation) error {
 	k.mu.Unlock()
 	if len(operations)+len(introduced)+len(extra) == 0 {
 		if k.fares.cause() == nil {
+			k.releaseEnded()
 			return nil
 		}
 		operations = append(operations, storage.SetOperation(probeKey, nil)) // does it work again?
@@ -320,6 +321,7 @@ func (k *Keeper) write(introduced []*storage.Operation) error {
 	slices.SortFunc(operations, func(a, b *storage.Operation) int { return strings.Compare(a.Key, b.Key) })
 	err := k.client.Batch(k.ctx, operations...)
 	if err == nil {
+		k.releaseEnded()
 		return nil
 	}
 	k.mu.Lock()

@@ -43,8 +43,9 @@ func config(t *testing.T, extension *memstorage.Extension, cluster Cluster, scop
 	t.Helper()
 	logger, logs := observed()
 	l := beginIn(cluster, extension, logger, scopes...)
-	all := make(map[scope.Scope]restored)
+	all, readers := make(map[scope.Scope]restored), make(map[scope.Scope]*scope.Scope)
 	for _, of := range scopes {
+		readers[of] = &of
 		progress, known, err := l.restore(t, &of)
 		require.NoError(t, err)
 		text := ""
@@ -52,6 +53,9 @@ func config(t *testing.T, extension *memstorage.Extension, cluster Cluster, scop
 			text += fmt.Sprintln(entry.Message, entry.ContextMap())
 		}
 		all[of] = restored{progress, known, text}
+	}
+	for i := range changes {
+		changes[i].Scope = readers[*changes[i].Scope]
 	}
 	l.Accepted(changes)
 	require.NoError(t, l.Shutdown(t.Context()))

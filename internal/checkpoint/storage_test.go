@@ -33,10 +33,7 @@ func TestFailingWritesAreRepeated(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		extension := memstorage.New()
 		logger, logs := observed()
-		r := pods()
-		l := begin(extension, logger)
-		_, _, err := l.restore(t, r)
-		require.NoError(t, err)
+		l, r := reading(t, extension, logger)
 
 		extension.FailWrites(storage.ErrStorageFull)
 		l.Accepted([]watchlist.Change{change(r, watchlist.Added, 1, "5"), change(r, watchlist.Added, 2, "6"), change(r, watchlist.Added, 3, "6")})
@@ -51,8 +48,7 @@ func TestFailingWritesAreRepeated(t *testing.T) {
 		assert.Equal(t, 1, logs.FilterMessage("checkpoints are kept again").Len())
 		require.NoError(t, l.Shutdown(t.Context()))
 
-		_, known, err := readAgain(t, extension)
-		require.NoError(t, err)
+		_, known := readAgain(t, extension)
 		assert.Equal(t, map[string]string{"uid-2": "ns/name-2@8", "uid-3": "ns/name-3@6"}, known, "changes accepted during the failure are newer")
 	})
 }
@@ -61,10 +57,7 @@ func TestFailingWritesAreRepeated(t *testing.T) {
 func TestChangesAcceptedDuringAFailingWriteAreNewer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		extension := memstorage.New()
-		r := pods()
-		l := begin(extension, zap.NewNop())
-		_, _, err := l.restore(t, r)
-		require.NoError(t, err)
+		l, r := reading(t, extension, zap.NewNop())
 		l.Accepted([]watchlist.Change{change(r, watchlist.Added, 1, "5"), change(r, watchlist.Added, 2, "6")})
 		release := extension.Hang()
 		time.Sleep(2 * time.Second)
@@ -76,8 +69,7 @@ func TestChangesAcceptedDuringAFailingWriteAreNewer(t *testing.T) {
 		time.Sleep(time.Minute)
 		require.NoError(t, l.Shutdown(t.Context()))
 
-		progress, known, err := readAgain(t, extension)
-		require.NoError(t, err)
+		progress, known := readAgain(t, extension)
 		assert.Equal(t, map[string]string{"uid-1": "ns/name-1@7"}, known)
 		assert.Equal(t, "8", progress.ResourceVersion)
 	})
@@ -87,10 +79,7 @@ func TestChangesAcceptedDuringAFailingWriteAreNewer(t *testing.T) {
 func TestFailingStorageIsRetriedAtGrowingIntervals(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		extension := memstorage.New()
-		r := pods()
-		l := begin(extension, zap.NewNop())
-		_, _, err := l.restore(t, r)
-		require.NoError(t, err)
+		l, r := reading(t, extension, zap.NewNop())
 		extension.FailWrites(storage.ErrStorageFull)
 		before := extension.Tries()
 		for i := range 600 {
@@ -142,14 +131,11 @@ func TestStorageThatFailsAtShutdown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		extension := memstorage.New()
 		logger, logs := observed()
-		r := pods()
-		l := begin(extension, logger)
-		_, _, err := l.restore(t, r)
-		require.NoError(t, err)
+		l, r := reading(t, extension, logger)
 		time.Sleep(2 * time.Second)
 		l.Accepted([]watchlist.Change{change(r, watchlist.Added, 1, "5")})
 		extension.FailWrites(storage.ErrStorageFull)
-		err = l.Shutdown(t.Context())
+		err := l.Shutdown(t.Context())
 		require.ErrorIs(t, err, storage.ErrStorageFull)
 		require.ErrorContains(t, err, "cannot write the last checkpoints")
 		require.ErrorContains(t, err, "will be emitted again")
@@ -160,23 +146,14 @@ func TestStorageThatFailsAtShutdown(t *testing.T) {
 
 // Shutdown returns soon after its context ends, and within its own limit if that never happens.
 func TestShutdownDoesNotWaitForAStorageThatHangs(t *testing.T) {
-	hang := func(t *testing.T, accept bool) (l *life, release func()) {
-		extension := memstorage.New()
-		r := pods()
-		l = begin(extension, zap.NewNop())
-		_, _, err := l.restore(t, r)
-		require.NoError(t, err)
-		time.Sleep(2 * time.Second)
-		release = extension.Hang()
-		if accept {
-			l.Accepted([]watchlist.Change{change(r, watchlist.Added, 1, "5")})
-		}
-		return l, release
-	}
 	f := func(wait time.Duration, timeout, least, most time.Duration) {
 		t.Helper()
 		synctest.Test(t, func(t *testing.T) {
-			l, release := hang(t, true)
+			extension := memstorage.New()
+			l, r := reading(t, extension, zap.NewNop())
+			time.Sleep(2 * time.Second)
+			release := extension.Hang()
+			l.Accepted([]watchlist.Change{change(r, watchlist.Added, 1, "5")})
 			time.Sleep(wait)
 			ctx, cancel := context.WithTimeout(context.Background(), timeout)
 			defer cancel()
@@ -217,10 +194,7 @@ func testRecordsFlow(t *testing.T, inAWrite bool) {
 	synctest.Test(t, func(t *testing.T) {
 		extension := memstorage.New()
 		logger, logs := observed()
-		r := pods()
-		l := begin(extension, logger)
-		_, _, err := l.restore(t, r)
-		require.NoError(t, err)
+		l, r := reading(t, extension, logger)
 		time.Sleep(2 * time.Second)
 		release := extension.Hang()
 		if inAWrite {
@@ -241,8 +215,7 @@ func testRecordsFlow(t *testing.T, inAWrite bool) {
 		time.Sleep(time.Minute)
 		require.NoError(t, l.report())
 		require.NoError(t, l.Shutdown(t.Context()))
-		_, known, err := readAgain(t, extension)
-		require.NoError(t, err)
+		_, known := readAgain(t, extension)
 		assert.Len(t, known, 100)
 		assert.Equal(t, "ns/name-0@1", known["uid-0"], "an abandoned write does not overwrite later accepted changes")
 	})
@@ -253,10 +226,7 @@ func TestFailingStorageIsProbed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		extension := memstorage.New()
 		logger, logs := observed()
-		r := pods()
-		l := begin(extension, logger)
-		_, _, err := l.restore(t, r)
-		require.NoError(t, err)
+		l, r := reading(t, extension, logger)
 		time.Sleep(2 * time.Second)
 		extension.FailWrites(storage.ErrStorageFull)
 		l.BeforeDeliver(t.Context(), []watchlist.Change{change(r, watchlist.Added, 1, "5")}) // and the consumer does not accept it
@@ -277,10 +247,7 @@ func TestStorageThatOpensLater(t *testing.T) {
 		t.Helper()
 		synctest.Test(t, func(t *testing.T) {
 			extension := memstorage.New()
-			r := pods()
-			l := begin(extension, zap.NewNop())
-			_, _, err := l.restore(t, r)
-			require.NoError(t, err)
+			l, r := reading(t, extension, zap.NewNop())
 			l.Accepted([]watchlist.Change{change(r, watchlist.Added, 1, "5"), change(r, watchlist.Added, 2, "6"), advanced(r, "7")})
 			require.NoError(t, l.Shutdown(t.Context()))
 
@@ -315,8 +282,7 @@ func TestStorageThatOpensLater(t *testing.T) {
 			l.Accepted([]watchlist.Change{change(r, watchlist.Known, 3, "11"), progress(r, watchlist.Restated, "12"), change(r, watchlist.Deleted, 2, "13")})
 			require.NoError(t, l.Shutdown(t.Context()))
 
-			stored, known, err = readAgain(t, extension)
-			require.NoError(t, err)
+			stored, known = readAgain(t, extension)
 			assert.Equal(t, "13", stored.ResourceVersion)
 			assert.Equal(t, map[string]string{"uid-1": "ns/name-1@5", "uid-3": "ns/name-3@11"}, known)
 		})
@@ -333,17 +299,13 @@ func TestStorageThatOpensLater(t *testing.T) {
 func TestStorageThatIsBrieflyLocked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		extension := memstorage.New()
-		r := pods()
-		l := begin(extension, zap.NewNop())
-		_, _, err := l.restore(t, r)
-		require.NoError(t, err)
+		l, r := reading(t, extension, zap.NewNop())
 		l.Accepted([]watchlist.Change{change(r, watchlist.Added, 1, "5"), advanced(r, "7")})
 		require.NoError(t, l.Shutdown(t.Context()))
 
 		extension.Fail(errors.New("timeout"))
 		time.AfterFunc(5*time.Second, func() { extension.Fail(nil) })
-		progress, known, err := readAgain(t, extension)
-		require.NoError(t, err)
+		progress, known := readAgain(t, extension)
 		assert.Equal(t, "7", progress.ResourceVersion)
 		assert.Len(t, known, 1)
 	})
@@ -418,33 +380,134 @@ func TestStorageThatPanics(t *testing.T) {
 	})
 }
 
-// Another reader can restore a released scope, and finds everything that was accepted.
-func TestReleasedScopeIsRestoredByAnotherReader(t *testing.T) {
+// ended returns the last change of a reader.
+func ended(r *scope.Scope) watchlist.Change { return watchlist.Change{Scope: r, Type: watchlist.Ended} }
+
+// another returns another reader of the same scope.
+func another(r *scope.Scope) *scope.Scope {
+	next := *r
+	return &next
+}
+
+// A reader that begins before everything that an earlier one emitted was accepted waits for that, and continues there.
+func TestReaderContinuesWhereAnEarlierOneEnded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		extension := memstorage.New()
-		r := pods()
-		l := begin(extension, zap.NewNop())
-		_, _, err := l.restore(t, r)
-		require.NoError(t, err)
-		_, _, err = l.restore(t, r)
-		require.ErrorContains(t, err, "another reader uses it")
-		l.Accepted([]watchlist.Change{change(r, watchlist.Added, 1, "5"), advanced(r, "7")})
-		require.NoError(t, l.Release(t.Context(), *r))
-		require.NoError(t, l.Release(t.Context(), *r))
-		l.Accepted([]watchlist.Change{change(r, watchlist.Added, 2, "8")}) // from a reader that has ended: it will be repeated
-		progress, known, err := l.restore(t, r)
-		require.NoError(t, err)
-		assert.Equal(t, "7", progress.ResourceVersion)
-		assert.Equal(t, map[string]string{"uid-1": "ns/name-1@5"}, known)
+		logger, logs := observed()
+		l, first := reading(t, extension, logger)
+		l.Accepted([]watchlist.Change{change(first, watchlist.Added, 1, "5")})
 
-		l.Accepted([]watchlist.Change{change(r, watchlist.Added, 3, "9")})
+		// One that is cancelled while it waits leaves no trace.
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		cancelled := another(first)
+		_, err := l.Restore(ctx, cancelled, func(redact.Identity) {})
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		cancel()
+
+		second := another(first)
+		go func() {
+			time.Sleep(time.Hour)
+			l.Accepted([]watchlist.Change{change(first, watchlist.Added, 2, "6")})
+			l.Dropped([]watchlist.Change{change(first, watchlist.Modified, 1, "7")})
+			l.Accepted([]watchlist.Change{advanced(first, "8"), ended(first)})
+		}()
+		began := time.Now()
+		progress, known, err := l.restore(t, second)
+		require.NoError(t, err)
+		assert.Equal(t, time.Hour, time.Since(began))
+		assert.Equal(t, 1, logs.FilterMessageSnippet("has to accept what the previous reader").Len())
+		assert.Equal(t, "8", progress.ResourceVersion)
+		assert.Equal(t, map[string]string{"uid-1": "ns/name-1@", "uid-2": "ns/name-2@6"}, known)
+		require.NotNil(t, progress.Denied)
+		assert.Equal(t, 1, progress.Denied.Dropped)
+
+		// What comes late from the other readers does not concern it.
+		l.Accepted([]watchlist.Change{ended(cancelled), change(first, watchlist.Deleted, 2, "9"), ended(first)})
+		l.Accepted([]watchlist.Change{change(second, watchlist.Added, 3, "10"), ended(second)})
+		require.NoError(t, l.Shutdown(t.Context()))
+		progress, known = readAgain(t, extension)
+		assert.Equal(t, "10", progress.ResourceVersion)
+		assert.Equal(t, map[string]string{"uid-1": "ns/name-1@", "uid-2": "ns/name-2@6", "uid-3": "ns/name-3@10"}, known)
+	})
+}
+
+// The checkpoint of a reader that has ended is written before another one restores it, as soon as the storage works.
+func TestReaderEndsWhileTheStorageFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		extension := memstorage.New()
+		l, first := reading(t, extension, zap.NewNop())
+		l.Accepted([]watchlist.Change{change(first, watchlist.Added, 1, "5")})
+		time.Sleep(2 * time.Second)
 		extension.FailWrites(storage.ErrStorageFull)
-		require.ErrorIs(t, l.Release(t.Context(), *r), storage.ErrStorageFull)
+		l.Accepted([]watchlist.Change{change(first, watchlist.Added, 2, "6"), ended(first)})
+
+		// It reads without a checkpoint, and what it emits is not taken for progress of the first one.
+		second := another(first)
+		progress, _, err := l.restore(t, second)
+		require.ErrorIs(t, err, storage.ErrStorageFull)
+		l.Accepted([]watchlist.Change{change(second, watchlist.Deleted, 1, "7")})
 		extension.FailWrites(nil)
-		release := extension.Hang()
-		_, err = l.Restore(t.Context(), *r, func(redact.Identity) {})
-		require.ErrorContains(t, err, "storage")
-		release()
+		<-progress.Later
+		progress, known, err := l.restore(t, second)
+		require.NoError(t, err)
+		assert.Equal(t, "6", progress.ResourceVersion)
+		assert.Equal(t, map[string]string{"uid-1": "ns/name-1@5", "uid-2": "ns/name-2@6"}, known)
+
+		// It was late, and its successor is not.
+		l.Accepted([]watchlist.Change{change(second, watchlist.Added, 3, "8"), ended(second)})
+		third := another(first)
+		progress, _, err = l.restore(t, third)
+		require.NoError(t, err)
+		assert.Equal(t, "6", progress.ResourceVersion, "a late reader moves the position only after it has sent all that it knows")
+		l.Accepted([]watchlist.Change{change(third, watchlist.Added, 4, "9")})
+		require.NoError(t, l.Shutdown(t.Context()))
+		progress, _ = readAgain(t, extension)
+		assert.Equal(t, "9", progress.ResourceVersion)
+	})
+}
+
+// A reader that ends before the storage works is no reason for its successor not to trust its own position.
+func TestLateReaderThatEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		extension := memstorage.New()
+		extension.Fail(storage.ErrStorageFull)
+		l, first := begin(extension, zap.NewNop()), pods()
+		_, _, err := l.restore(t, first)
+		require.ErrorIs(t, err, storage.ErrStorageFull)
+		l.Accepted([]watchlist.Change{change(first, watchlist.Added, 1, "5"), ended(first)})
+		extension.Fail(nil)
+		time.Sleep(time.Minute)
+
+		second := another(first)
+		progress, _, err := l.restore(t, second)
+		require.NoError(t, err)
+		assert.True(t, progress.None())
+		l.Accepted([]watchlist.Change{change(second, watchlist.Added, 1, "5"), advanced(second, "6")})
+		require.NoError(t, l.Shutdown(t.Context()))
+		progress, known := readAgain(t, extension)
+		assert.Equal(t, "6", progress.ResourceVersion)
+		assert.Equal(t, map[string]string{"uid-1": "ns/name-1@5"}, known)
+	})
+}
+
+// A checkpoint whose reader has ended can be passed to another scope, and the keeper does not hold it any longer.
+func TestReaderOfAnotherScopeContinuesWhereOneEnded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		extension := memstorage.New()
+		l := begin(extension, zap.NewNop())
+		one := podsIn("ns", "")
+		_, _, err := l.restore(t, &one)
+		require.NoError(t, err)
+		l.Accepted([]watchlist.Change{change(&one, watchlist.Added, 1, "5"), advanced(&one, "6"), ended(&one)})
+		time.Sleep(time.Minute)
+		l.Keeper.mu.Lock()
+		assert.Empty(t, l.stores)
+		l.Keeper.mu.Unlock()
+		all := podsIn("", "")
+		progress, known, err := l.restore(t, &all)
+		require.NoError(t, err)
+		require.NotNil(t, progress.Lost, "the other namespaces were not read")
+		assert.Equal(t, map[string]string{"uid-1": "ns/name-1@5"}, known)
 		require.NoError(t, l.Shutdown(t.Context()))
 	})
 }

@@ -2,18 +2,24 @@ package checkpoint
 
 import (
 	"strings"
+	"time"
 
 	"go.opentelemetry.io/collector/extension/xextension/storage"
 
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/redact"
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/scope"
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/watchlist"
 )
 
 // store is the checkpoint of one reader, including what is not written yet. It advances with what the next consumer
 // accepted, never ahead of it: progress and objects of an accepted batch are written in one transaction.
 type store struct {
+	reader *scope.Scope  // of all changes of the reader
+	ended  chan struct{} // closed when the reader has ended and all that it emitted was accepted or dropped
+
 	entry        *entry
 	entryChanged bool
+	gone         bool // the resource is no longer served, and nothing of it is left
 
 	progress storedProgress
 	changed  bool                               // progress differs from what is stored
@@ -25,7 +31,7 @@ type store struct {
 }
 
 func newStore(e *entry) *store {
-	return &store{entry: e, objects: make(map[watchlist.Key]*redact.Identity)}
+	return &store{entry: e, objects: make(map[watchlist.Key]*redact.Identity), ended: make(chan struct{})}
 }
 
 // introduces reports whether the next consumer receives an object for the first time.
@@ -43,10 +49,14 @@ func introduction(id string, c *watchlist.Change) *storage.Operation {
 // accept notes a change that the next consumer has accepted, or that needs no acceptance.
 func (s *store) accept(c *watchlist.Change) {
 	switch c.Type {
+	case watchlist.Ended:
+		s.entry.ReadAt, s.entryChanged = time.Now(), true
+		close(s.ended)
+		return
 	case watchlist.Snapshot, watchlist.Added, watchlist.Modified, watchlist.Known:
 		id := c.Object.Identity.Clone()
 		s.objects[c.Key] = &id
-	case watchlist.Deleted:
+	case watchlist.Deleted, watchlist.Forgotten:
 		s.objects[c.Key] = nil
 	case watchlist.Restated:
 		s.partial = false
@@ -80,7 +90,7 @@ func (s *store) reported(g *watchlist.GapInfo) {
 	if d == nil || g.Dropped == 0 {
 		return
 	}
-	left := *d // which checkpoints of other scopes may share
+	left := *d // a copy, since checkpoints of other scopes may share it
 	if left.Records -= g.Dropped; left.Records > 0 {
 		s.progress.Denied = &left
 	} else {
@@ -118,10 +128,11 @@ func (s *store) advance(c *watchlist.Change) {
 	s.changed = true
 }
 
-// close moves the progress to a version of which everything was accepted.
+// close moves the progress to a version whose changes were all accepted.
 func (s *store) close(c *watchlist.Change) {
 	p := &s.progress
 	rv := c.ReachedVersion()
+	s.gone = rv == "" && p.Denied == nil
 	switch {
 	case rv == "": // the resource is gone, and its inventory
 		*p = storedProgress{Denied: p.Denied}
@@ -143,6 +154,16 @@ func (s *store) moveTo(c *watchlist.Change) {
 		if c.Advances {
 			p.At = append(p.At, c.Key)
 		}
+	}
+}
+
+// hasEnded reports whether the store changes no more, since its reader has ended.
+func (s *store) hasEnded() bool {
+	select {
+	case <-s.ended:
+		return true
+	default:
+		return false
 	}
 }
 

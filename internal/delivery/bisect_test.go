@@ -234,13 +234,7 @@ func TestConsumerThatDeniesEverythingIsNotHammered(t *testing.T) {
 	for _, batch := range []int{1, 10, 200} {
 		synctest.Test(t, func(t *testing.T) {
 			var denies atomic.Bool
-			denies.Store(true)
-			r := newRig(Options[item]{MaxBytes: 1 << 30, BatchMaxRecords: batch}, func(context.Context, []int) error {
-				if denies.Load() {
-					return errBad
-				}
-				return nil
-			})
+			r := newRig(Options[item]{MaxBytes: 1 << 30, BatchMaxRecords: batch}, refuseWhile(&denies, errBad))
 			r.Start()
 			offered := 0
 			for range 360 {

@@ -95,7 +95,7 @@ func (d *Delivery[T]) try(items []T) (called, ok bool, refusal error) {
 		case err == nil:
 			return true, true, nil
 		case d.ctx.Err() != nil:
-			// Not a verdict on these records: the consumer was told to stop.
+			// Not a verdict on these records: the context of the call was cancelled.
 			return true, false, nil
 		case permanent(err):
 			return true, true, err

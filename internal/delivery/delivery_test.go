@@ -204,6 +204,17 @@ func (r *rig) stop(t *testing.T) {
 	}
 }
 
+// refuseWhile fails with err as long as refuse is set.
+func refuseWhile(refuse *atomic.Bool, err error) func(context.Context, []int) error {
+	refuse.Store(true)
+	return func(context.Context, []int) error {
+		if refuse.Load() {
+			return err
+		}
+		return nil
+	}
+}
+
 func wantBatches(t *testing.T, what string, got [][]int, want ...[]int) {
 	t.Helper()
 	if fmt.Sprint(got) != fmt.Sprint(want) {
@@ -432,6 +443,34 @@ func TestBoundWithBlockedConsumer(t *testing.T) {
 	})
 }
 
+// What is appended to a full queue is delivered behind everything else, and counts.
+func TestAppendToAFullQueue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		block := make(chan struct{})
+		r := newRig(Options[item]{MaxBytes: 1000, BatchMaxRecords: 5}, func(context.Context, []int) error {
+			<-block
+			return nil
+		})
+		r.Start()
+		r.offer(t, items(0, 10, 100)...)
+		r.Append(item{-1, 50})
+		if held := r.bytes.Load(); held != 1050 {
+			t.Errorf("%d bytes are held, want 1050", held)
+		}
+		close(block)
+		synctest.Wait()
+		r.offer(t, item{10, 100})
+		r.stop(t)
+		r.Append(item{-2, 50})
+		if held := r.bytes.Load(); held != 0 {
+			t.Errorf("%d bytes are held after Shutdown", held)
+		}
+		if want := append(numbers(0, 10), -1, 10); !slices.Equal(r.order, want) {
+			t.Errorf("accepted %v, want %v", r.order, want)
+		}
+	})
+}
+
 // An item that does not fit beside others, or not at all, is accepted once WaitForRoom has returned.
 func TestLargeItems(t *testing.T) {
 	for _, size := range []int{700, 1000, 5000} {
@@ -647,31 +686,6 @@ func TestShutdownOfIdle(t *testing.T) {
 		if took := time.Since(begin); took != 0 {
 			t.Errorf("Shutdown took %v", took)
 		}
-	})
-}
-
-// A long pause between tries does not outlast the time to drain.
-func TestShutdownCutsThePause(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var refuse atomic.Bool
-		refuse.Store(true)
-		r := newRig(Options[item]{BatchMaxRecords: 3}, func(context.Context, []int) error {
-			if refuse.Load() {
-				return errBusy
-			}
-			return nil
-		})
-		r.offer(t, items(0, 3, 1)...)
-		r.Start()
-		time.Sleep(10 * time.Minute)
-		synctest.Wait()
-		refuse.Store(false)
-		begin := time.Now()
-		r.stop(t)
-		if took := time.Since(begin); took != 0 {
-			t.Errorf("Shutdown took %v", took)
-		}
-		wantBatches(t, "accepted", r.sink.accepted(), numbers(0, 3))
 	})
 }
 

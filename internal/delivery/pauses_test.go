@@ -119,28 +119,36 @@ func TestPausesOfADenial(t *testing.T) {
 	})
 }
 
-// A pause because of a denial does not prevent Shutdown from delivering what the consumer would accept.
-func TestShutdownEndsThePauseOfADenial(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var denies atomic.Bool
-		denies.Store(true)
-		r := newRig(Options[item]{BatchMaxRecords: 1, DrainTimeout: time.Second}, func(context.Context, []int) error {
-			if denies.Load() {
-				return errBad
-			}
-			return nil
+// A long pause, for whatever reason, does not prevent Shutdown from delivering what the consumer would accept by now.
+func TestShutdownEndsALongPause(t *testing.T) {
+	for name, tt := range map[string]struct {
+		refusal      error
+		batch, items int
+		pending      []int // when Shutdown begins
+	}{
+		"refused temporarily":              {errBusy, 3, 3, numbers(0, 3)},
+		"every record refused permanently": {errBad, 1, 1000, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var refuse atomic.Bool
+				r := newRig(Options[item]{BatchMaxRecords: tt.batch, DrainTimeout: time.Second}, refuseWhile(&refuse, tt.refusal))
+				r.offer(t, items(0, tt.items, 1)...)
+				r.Start()
+				time.Sleep(20 * time.Minute)
+				synctest.Wait()
+				refuse.Store(false)
+				begin := time.Now()
+				r.stop(t)
+				if took := time.Since(begin); took != 0 {
+					t.Errorf("Shutdown took %v", took)
+				}
+				if tt.pending != nil {
+					wantBatches(t, "accepted", r.sink.accepted(), tt.pending)
+				}
+			})
 		})
-		r.offer(t, items(0, 1000, 1)...)
-		r.Start()
-		time.Sleep(20 * time.Minute)
-		synctest.Wait()
-		denies.Store(false)
-		begin := time.Now()
-		r.stop(t)
-		if took := time.Since(begin); took != 0 {
-			t.Errorf("Shutdown took %v", took)
-		}
-	})
+	}
 }
 
 // Whatever hangs, Shutdown returns, and so does each further call of it.

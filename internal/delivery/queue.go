@@ -7,11 +7,17 @@ import (
 
 // Offer queues an item. It never blocks. It returns false, without queueing the item, if there is no space or Shutdown
 // has begun.
-func (d *Delivery[T]) Offer(item T) bool {
+func (d *Delivery[T]) Offer(item T) bool { return d.offer(item, false) }
+
+// Append queues an item even if there is no space. It is for few and small items that must not be refused, such as one
+// that marks the end of a producer. After Shutdown has begun it does nothing.
+func (d *Delivery[T]) Append(item T) { d.offer(item, true) }
+
+func (d *Delivery[T]) offer(item T, always bool) bool {
 	e := entry[T]{item: item, size: d.Size(item)}
 
 	d.mu.Lock()
-	if d.closed || !d.fitsLocked(e.size) {
+	if d.closed || !always && !d.fitsLocked(e.size) {
 		d.mu.Unlock()
 		return false
 	}

@@ -23,6 +23,14 @@ func wantLines(t *testing.T, r *rig, want ...string) {
 	}
 }
 
+// wantOneTrouble requires that one trouble was reported, and its end.
+func wantOneTrouble(t *testing.T, r *rig) {
+	t.Helper()
+	if len(r.reported) != 2 || r.reported[1] != "well" {
+		t.Errorf("reported %q", r.reported)
+	}
+}
+
 // keepOffering offers an item every second.
 func (r *rig) keepOffering(t *testing.T, until time.Duration) {
 	t.Helper()
@@ -36,13 +44,7 @@ func (r *rig) keepOffering(t *testing.T, until time.Duration) {
 func TestTroubleIsLoggedAtItsBeginningItsEndAndEveryTenMinutes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var refuse atomic.Bool
-		refuse.Store(true)
-		r := newRig(Options[item]{BatchMaxRecords: 1}, func(context.Context, []int) error {
-			if refuse.Load() {
-				return fmt.Errorf("sending queue is full: %w", errBusy)
-			}
-			return nil
-		})
+		r := newRig(Options[item]{BatchMaxRecords: 1}, refuseWhile(&refuse, fmt.Errorf("sending queue is full: %w", errBusy)))
 		r.Start()
 		r.keepOffering(t, 35*time.Minute)
 		wantLines(t, r, logRefuses, logRefuses, logRefuses, logRefuses)
@@ -160,9 +162,7 @@ func TestConsumerThatDoesNotReturnIsLogged(t *testing.T) {
 		time.Sleep(30 * time.Minute)
 		synctest.Wait()
 		wantLines(t, r, logHangs, logHangs, logHangs, logAccepts)
-		if len(r.reported) != 2 || r.reported[1] != "well" {
-			t.Errorf("reported %q", r.reported)
-		}
+		wantOneTrouble(t, r)
 		r.stop(t)
 	})
 }
@@ -170,13 +170,7 @@ func TestConsumerThatDoesNotReturnIsLogged(t *testing.T) {
 func TestConsumerThatDeniesEverythingIsLoggedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var deny atomic.Bool
-		deny.Store(true)
-		r := newRig(Options[item]{BatchMaxRecords: 5}, func(context.Context, []int) error {
-			if deny.Load() {
-				return consumererror.NewPermanent(errors.New("PERMISSION_DENIED"))
-			}
-			return nil
-		})
+		r := newRig(Options[item]{BatchMaxRecords: 5}, refuseWhile(&deny, consumererror.NewPermanent(errors.New("PERMISSION_DENIED"))))
 		r.Start()
 		r.keepOffering(t, 5*time.Minute)
 		wantLines(t, r, logDrop, logDenies)
@@ -185,9 +179,7 @@ func TestConsumerThatDeniesEverythingIsLoggedOnce(t *testing.T) {
 		wantLines(t, r, logDrop, logDenies, logAccepts)
 		r.keepOffering(t, 3*time.Minute)
 		wantLines(t, r, logDrop, logDenies, logAccepts, logMoreDrop)
-		if len(r.reported) != 2 || r.reported[1] != "well" {
-			t.Errorf("reported %q", r.reported)
-		}
+		wantOneTrouble(t, r)
 		r.stop(t)
 	})
 }

@@ -11,7 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 )
 
-// Record is the part of an object's change record that the oracle needs.
+// Record is the part of an object's change record that the oracle needs. In the record of an Event the object is the
+// Event, not the object that the Event is about.
 type Record struct {
 	UID             string
 	Resource        string // plural, with the group after a dot if there is one
@@ -67,6 +68,9 @@ func FromRecord(record plog.LogRecord) (Record, bool) {
 		Origin:          attribute("k8s.change.origin"),
 		Inferred:        attribute("k8s.change.inferred") == "true",
 	}
+	if uid := attribute("k8s.event.uid"); uid != "" {
+		r.UID, r.Name, r.ResourceVersion = uid, attribute("k8s.event.name"), attribute("k8s.event.resource_version")
+	}
 	if group := attribute("k8s.resource.group"); group != "" {
 		r.Resource += "." + group
 	}
@@ -76,7 +80,8 @@ func FromRecord(record plog.LogRecord) (Record, bool) {
 // State is the state of a consumer: resourceVersion by UID.
 type State map[string]string
 
-// Fold applies the records in order: upsert by UID, remove on DELETED.
+// Fold applies the records in order: upsert by UID, remove on DELETED. The UID is k8s.event.uid where there is one, and else
+// k8s.object.uid.
 func Fold(records []Record) State {
 	state := State{}
 	for _, r := range records {

@@ -52,9 +52,19 @@ func TestFromLogs(t *testing.T) {
 	attributes.PutStr("k8s.object.name", "web")
 	attributes.PutStr("k8s.object.uid", "u")
 	attributes.PutStr("k8s.object.resource_version", "7")
+	event := records.AppendEmpty().Attributes()
+	for key, value := range map[string]string{
+		"k8s.change.type": "MODIFIED", "k8s.change.origin": "live", "k8s.resource.name": "events", "k8s.namespace.name": "shop",
+		"k8s.object.name": "web-1", "k8s.object.uid": "pod", "k8s.object.resource_version": "6",
+		"k8s.event.name": "web-1.18c", "k8s.event.uid": "event", "k8s.event.resource_version": "8",
+	} {
+		event.PutStr(key, value)
+	}
 	records.AppendEmpty().Attributes().PutStr("k8s.gap.reason", "expired")
 	assert.Equal(t, []Record{{
 		UID: "u", Resource: "deployments.apps", Namespace: "shop", Name: "web", ResourceVersion: "7",
 		Type: "DELETED", Origin: "recovered", Inferred: true,
+	}, {
+		UID: "event", Resource: "events", Namespace: "shop", Name: "web-1.18c", ResourceVersion: "8", Type: "MODIFIED", Origin: "live",
 	}}, FromLogs(logs))
 }

@@ -50,7 +50,7 @@ func StringFrom(s []byte, i int) (end int, c Content, err error) {
 		switch b := s[i]; {
 		case b == '"':
 			return i + 1, c, nil
-		case b == '\\' && standsFor[s[i+1]] != 0:
+		case b == '\\' && unescaped[s[i+1]] != 0:
 			i, c = i+2, c|Escaped
 		default:
 			if i, c, err = unusual(s, i, c); err != nil {
@@ -113,7 +113,7 @@ func escape(s []byte, i int) (int, error) {
 		return i, fail(len(s), len(s), ErrEscape)
 	}
 	switch b := s[i+1]; {
-	case standsFor[b] != 0:
+	case unescaped[b] != 0:
 		return i + 2, nil
 	case b == 'u':
 		for j := i + 2; j < i+6; j++ {
@@ -127,8 +127,8 @@ func escape(s []byte, i int) (int, error) {
 	}
 }
 
-// standsFor has the characters that the escapes of two bytes stand for.
-var standsFor = [256]byte{'"': '"', '\\': '\\', '/': '/', 'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t'}
+// unescaped maps the second byte of a two-byte escape to the character that the escape represents.
+var unescaped = [256]byte{'"': '"', '\\': '\\', '/': '/', 'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t'}
 
 func hexValue(b byte) rune {
 	switch {

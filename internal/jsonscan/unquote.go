@@ -21,16 +21,16 @@ func Unquote(s []byte) string {
 	return text
 }
 
-// buffers are those of Unquote, so that it allocates nothing but what it returns.
+// buffers are used by Unquote, so that it allocates only its result.
 var buffers = sync.Pool{New: func() any { return new([]byte) }}
 
-// maxBufferKept is the largest buffer that waits for the next text.
+// maxBufferKept is the size of the largest buffer that is kept for the next text.
 const maxBufferKept = 64 << 10
 
 // AppendUnquoted appends to dst what [Unquote] returns.
 //
-// A document in a string has an escaped quote every few bytes. So eight bytes are copied at a time, whatever follows
-// the first of them that stands for itself, and the next eight are written over what should not have been.
+// A document in a string has an escaped quote every few bytes. So eight bytes are always copied at once, even if an
+// escape begins among them, and the next eight overwrite the bytes from that escape on.
 func AppendUnquoted(dst, s []byte) []byte {
 	dst = slices.Grow(dst, len(s)+8)
 	free := dst[len(dst):cap(dst)]
@@ -45,18 +45,18 @@ func AppendUnquoted(dst, s []byte) []byte {
 		}
 		plain := bits.TrailingZeros64(m) >> 3
 		i, n = i+plain, n+plain
-		if s[i] != '\\' || standsFor[s[i+1]] == 0 {
+		if s[i] != '\\' || unescaped[s[i+1]] == 0 {
 			break
 		}
-		free[n] = standsFor[s[i+1]]
+		free[n] = unescaped[s[i+1]]
 		i, n = i+2, n+1
 	}
 	return appendUnquoted(dst[:len(dst)+n], s[i:])
 }
 
-// appendUnquoted is AppendUnquoted for what has other characters than ASCII or ends soon.
+// appendUnquoted is AppendUnquoted for text that is not ASCII, or near the end.
 func appendUnquoted(dst, s []byte) []byte {
-	plain := 0 // start of what stands for itself
+	plain := 0 // start of the bytes that are copied unchanged
 	for i := 0; i < len(s); {
 		if i+8 <= len(s) {
 			m := special(binary.LittleEndian.Uint64(s[i : i+8]))
@@ -143,7 +143,7 @@ func runeLen(s []byte, i int) int {
 
 // unescape returns the character that the escape at s[i] represents, and the length of the escape.
 func unescape(s []byte, i int) (rune, int) {
-	if r := standsFor[s[i+1]]; r != 0 {
+	if r := unescaped[s[i+1]]; r != 0 {
 		return rune(r), 2
 	}
 	return unescapeUnicode(s, i)

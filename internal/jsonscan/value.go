@@ -76,8 +76,8 @@ func Skip(s []byte, i, depth int) (end int, err error) {
 	}
 }
 
-// skipKey passes the key of a member that starts at s[i], and its colon. With it, it passes members that are an object
-// without members, if one may be nested here: most of managedFields is made of those.
+// skipKey skips the key of a member that starts at s[i], and its colon. It also skips members whose value is an empty
+// object, if one may be nested here: managedFields consists mostly of those.
 func skipKey(s []byte, i int, mayNest bool) (end int, err error) {
 	for i < len(s) && s[i] == '"' {
 		end = Plain(s, i+1)

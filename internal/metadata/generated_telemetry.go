@@ -30,6 +30,7 @@ type TelemetryBuilder struct {
 	registrations                   []metric.Registration
 	K8sWatchlistConsumerRetries     metric.Int64Counter
 	K8sWatchlistDuplicatesDropped   metric.Int64Counter
+	K8sWatchlistEventsSuppressed    metric.Int64Counter
 	K8sWatchlistFramesOfAnotherKind metric.Int64Counter
 	K8sWatchlistGaps                metric.Int64Counter
 	K8sWatchlistInventoryObjects    metric.Int64ObservableGauge
@@ -126,6 +127,12 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		"otelcol_k8s_watchlist_duplicates_dropped",
 		metric.WithDescription("Watch events that were dropped because they had already been emitted. [Alpha]"),
 		metric.WithUnit("{event}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.K8sWatchlistEventsSuppressed, err = builder.meter.Int64Counter(
+		"otelcol_k8s_watchlist_events_suppressed",
+		metric.WithDescription("Changes of Kubernetes Events that were not emitted: states between the first and the last within events.dedup_interval, and deletions where events.deleted is false. [Alpha]"),
+		metric.WithUnit("{change}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.K8sWatchlistFramesOfAnotherKind, err = builder.meter.Int64Counter(

@@ -30,6 +30,7 @@ func TestSetupTelemetry(t *testing.T) {
 	}))
 	tb.K8sWatchlistConsumerRetries.Add(context.Background(), 1)
 	tb.K8sWatchlistDuplicatesDropped.Add(context.Background(), 1)
+	tb.K8sWatchlistEventsSuppressed.Add(context.Background(), 1)
 	tb.K8sWatchlistFramesOfAnotherKind.Add(context.Background(), 1)
 	tb.K8sWatchlistGaps.Add(context.Background(), 1)
 	tb.K8sWatchlistKept.Add(context.Background(), 1)
@@ -47,6 +48,9 @@ func TestSetupTelemetry(t *testing.T) {
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
 	AssertEqualK8sWatchlistDuplicatesDropped(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
+	AssertEqualK8sWatchlistEventsSuppressed(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
 	AssertEqualK8sWatchlistFramesOfAnotherKind(t, testTel,

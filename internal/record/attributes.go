@@ -33,10 +33,6 @@ const (
 
 	keyKcpCluster = "k8s.kcp.cluster"
 
-	keyOwnerKind = "k8s.owner.kind"
-	keyOwnerName = "k8s.owner.name"
-	keyOwnerUID  = "k8s.owner.uid"
-
 	keyGapReason              = "k8s.gap.reason"
 	keyGapFromResourceVersion = "k8s.gap.from_resource_version"
 	keyGapToResourceVersion   = "k8s.gap.to_resource_version"
@@ -58,9 +54,9 @@ const (
 	keyRedactionKey    = "k8s.redaction.key" // of the resource
 )
 
-// attributesAtMost is how many attributes the record of an object can have, but for the logical cluster and a failed
-// redaction, which few have.
-const attributesAtMost = 20
+// attributesAtMost is the maximum number of attributes of an object's record, except for the logical cluster and a
+// failed redaction, which few records have.
+const attributesAtMost = 24
 
 func putChange(m pcommon.Map, c *watchlist.Change) {
 	m.PutStr(keyChangeType, typeName(c.Type))
@@ -72,7 +68,7 @@ func putChange(m pcommon.Map, c *watchlist.Change) {
 	}
 }
 
-func putObject(m pcommon.Map, c *watchlist.Change) {
+func (b *Builder) putObject(m pcommon.Map, c *watchlist.Change) {
 	o := &c.Object
 	putNonEmpty(m, keyObjectKind, o.Kind)
 	putNonEmpty(m, keyObjectAPIVersion, o.APIVersion)
@@ -84,14 +80,12 @@ func putObject(m pcommon.Map, c *watchlist.Change) {
 	}
 	putNonEmpty(m, string(semconv.K8SNamespaceNameKey), o.Namespace)
 	putNonEmpty(m, keyKcpCluster, o.Cluster)
-	putNonEmpty(m, keyOwnerKind, o.Owner.Kind)
-	putNonEmpty(m, keyOwnerName, o.Owner.Name)
-	putNonEmpty(m, keyOwnerUID, o.Owner.UID)
+	putOwner(m, &o.Owner)
+	if o.Pod != nil {
+		b.putPod(m, o)
+	}
 	if conventional, ok := kinds[c.Scope.GroupResource]; ok {
-		putNonEmpty(m, conventional.name, o.Name)
-		if conventional.uid != "" {
-			putNonEmpty(m, conventional.uid, o.UID)
-		}
+		conventional.put(m, o.Name, o.UID)
 	}
 }
 
@@ -102,7 +96,7 @@ func putScope(m pcommon.Map, s *scope.Scope) {
 	putNonEmpty(m, keyResourceFieldSelector, s.FieldSelector)
 }
 
-func putGap(m pcommon.Map, g *watchlist.GapInfo) {
+func putGap(m pcommon.Map, g *watchlist.GapInfo, isOfEvents bool) {
 	putNonEmpty(m, keyGapReason, g.Reason)
 	putNonEmpty(m, keyGapFromResourceVersion, g.FromRV)
 	putNonEmpty(m, keyGapToResourceVersion, g.ToRV)
@@ -114,7 +108,11 @@ func putGap(m pcommon.Map, g *watchlist.GapInfo) {
 	if g.Dropped > 0 {
 		m.PutInt(keyGapDropped, int64(g.Dropped))
 	}
-	putNonEmpty(m, keyObjectName, g.Object.Name)
+	if isOfEvents {
+		putNonEmpty(m, keyEventName, g.Object.Name)
+	} else {
+		putNonEmpty(m, keyObjectName, g.Object.Name)
+	}
 	putNonEmpty(m, string(semconv.K8SNamespaceNameKey), g.Object.Namespace)
 }
 

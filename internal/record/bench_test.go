@@ -12,10 +12,20 @@ import (
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/watchlist"
 )
 
-var bodyModes = []struct {
-	name string
-	mode BodyMode
-}{{"map", BodyMap}, {"json", BodyJSON}}
+// bodyMode is a form of the body.
+type bodyMode struct {
+	name    string
+	options Options
+}
+
+// bodiesOf returns the forms that bodies of the resource may have.
+func bodiesOf(resource scope.Scope) []bodyMode {
+	modes := []bodyMode{{"map", Options{Body: BodyMap, EventBody: EventObject}}, {"json", Options{Body: BodyJSON, EventBody: EventObject}}}
+	if scope.IsEvents(resource.GroupResource) {
+		modes = append(modes, bodyMode{"message", Options{}})
+	}
+	return modes
+}
 
 // frameBatch is how many frames one operation of the benchmarks turns into records: a batch of the delivery's size, so
 // that the cost of a batch is shared as in a Collector.
@@ -30,8 +40,9 @@ type frames struct {
 	changes  []watchlist.Change
 }
 
-func newFrames(tb testing.TB, file string, resource scope.Scope, mode BodyMode) *frames {
+func newFrames(tb testing.TB, file string, resource scope.Scope, o Options) *frames {
 	tb.Helper()
+	o.ClusterName, o.ClusterUID = "bench", "8a1c"
 	object, err := os.ReadFile("../redact/testdata/objects/" + file)
 	if err != nil {
 		tb.Fatal(err)
@@ -40,7 +51,7 @@ func newFrames(tb testing.TB, file string, resource scope.Scope, mode BodyMode) 
 		object:   object,
 		plan:     redact.NewPlan(resource.Group, resource.Resource),
 		resource: &resource,
-		builder:  NewBuilder(Options{ClusterName: "bench", ClusterUID: "8a1c", Body: mode}),
+		builder:  NewBuilder(o),
 	}
 }
 
@@ -75,9 +86,9 @@ var benchmarkKinds = []struct {
 // BenchmarkFrameToRecord measures a batch of frames from bytes to records, including redaction.
 func BenchmarkFrameToRecord(b *testing.B) {
 	for _, kind := range benchmarkKinds {
-		for _, body := range bodyModes {
+		for _, body := range bodiesOf(kind.resource) {
 			b.Run(kind.file+"/"+body.name, func(b *testing.B) {
-				f := newFrames(b, kind.file, kind.resource, body.mode)
+				f := newFrames(b, kind.file, kind.resource, body.options)
 				b.SetBytes(int64(len(f.object)) * frameBatch)
 				b.ReportAllocs()
 				for b.Loop() {

@@ -24,13 +24,15 @@ type Options struct {
 	ClusterName  string // "" leaves it out
 	ClusterUID   string // "" leaves it out; see SetClusterUID
 	Body         BodyMode
+	EventBody    EventBody
+	PodIP        bool // adds k8s.pod.ip to the records of pods
 	ProcessKey   bool // the key of fingerprints is lost when the process ends
 	ScopeName    string
 	ScopeVersion string
 
 	// FormatOf returns the format of the records of a scope. nil: FormatWatchlist for all.
 	FormatOf func(*scope.Scope) Format
-	// StreamRecords adds the records about the stream of scopes with another format than FormatWatchlist.
+	// StreamRecords adds records about the stream for scopes whose format is not FormatWatchlist.
 	StreamRecords bool
 }
 
@@ -38,6 +40,7 @@ type Options struct {
 type Builder struct {
 	options    Options
 	clusterUID atomic.Pointer[string]
+	workloads  workloads
 }
 
 // NewBuilder returns a builder of records.
@@ -54,9 +57,9 @@ func (b *Builder) SetClusterUID(uid string) { b.clusterUID.Store(&uid) }
 // ClusterUID returns the UID of the cluster, or "" if it is not known.
 func (b *Builder) ClusterUID() string { return *b.clusterUID.Load() }
 
-// Build returns a record for each change of which IsRecord is true. Records of FormatWatchlist are in order under one
-// resource (the cluster) and one scope. Those of other formats are under resources of their own, the records of one
-// object in order.
+// Build returns a record for each change for which IsRecord is true. Records of FormatWatchlist are in order under one
+// resource (the cluster) and one scope. Records of other formats have their own resources, and only the records of one
+// object are in order.
 func (b *Builder) Build(changes []watchlist.Change) plog.Logs {
 	o := output{Options: &b.options, logs: plog.NewLogs(), clusterUID: b.ClusterUID()}
 	for i := range changes {
@@ -64,17 +67,23 @@ func (b *Builder) Build(changes []watchlist.Change) plog.Logs {
 		if !b.IsRecord(c) {
 			continue
 		}
+		if isOfObject(c.Type) {
+			b.workloads.learn(c)
+		}
 		switch b.formatOf(c) {
 		case FormatWatchlist:
 			b.fill(o.cluster(len(changes)-i).AppendEmpty(), c, o.clusterUID)
 		case FormatK8sObjects:
 			fillK8sObject(o.k8sObjects.of(c.Object.Namespace, &o).AppendEmpty(), c)
+		case FormatK8sEvents:
+			e := eventOf(c)
+			fillK8sEvent(o.k8sEvents.of(e, &o).AppendEmpty(), c, e)
 		}
 	}
 	return o.logs
 }
 
-// output holds the logs of one batch, with places for records that appear when the first record needs them.
+// output holds the logs of one batch. The slices for records are created when the first record needs them.
 type output struct {
 	*Options
 	logs       plog.Logs
@@ -82,6 +91,7 @@ type output struct {
 
 	records    *plog.LogRecordSlice // of FormatWatchlist; nil before the first
 	k8sObjects byNamespace
+	k8sEvents  byRegarded
 }
 
 // cluster returns the records of FormatWatchlist, with space for up to n.
@@ -113,16 +123,23 @@ func (b *Builder) fill(record plog.LogRecord, c *watchlist.Change, clusterUID st
 	record.SetSeverityNumber(severity(c))
 	setTimes(record, c)
 
+	isOfEvents := scope.IsEvents(c.Scope.GroupResource)
 	attributes := record.Attributes()
-	attributes.EnsureCapacity(attributesAtMost)
+	attributes.EnsureCapacity(capacity(c, isOfEvents))
 	attributes.PutStr(keyChangeID, changeID(c, clusterUID))
 	putNonEmpty(attributes, keyChangeOrigin, originName(c.Origin))
 	putNonEmpty(attributes, keyResourceName, c.Scope.Resource)
 	putNonEmpty(attributes, keyResourceGroup, c.Scope.Group)
 	if isOfObject(c.Type) {
 		putChange(attributes, c)
-		putObject(attributes, c)
-		b.setBody(record, c.Object.JSON)
+		if isOfEvents {
+			putEvent(attributes, c)
+			setEventSeverity(record, &c.Object)
+			b.setEventBody(record, &c.Object)
+		} else {
+			b.putObject(attributes, c)
+			b.setBody(record, c.Object.JSON)
+		}
 		if c.Object.RedactionFailed {
 			attributes.PutBool(keyRedactionFailed, true)
 		}
@@ -131,7 +148,7 @@ func (b *Builder) fill(record plog.LogRecord, c *watchlist.Change, clusterUID st
 	putScope(attributes, c.Scope)
 	switch {
 	case c.Type == watchlist.Gap && c.Gap != nil:
-		putGap(attributes, c.Gap)
+		putGap(attributes, c.Gap, isOfEvents)
 		record.Body().SetStr(GapSentence(c))
 	case c.Snapshot != nil:
 		putFrame(attributes, c)

@@ -40,8 +40,9 @@ func pod() redact.Object {
 		APIVersion: "v1",
 		Kind:       "Pod",
 		Generation: 2,
-		Owner:      redact.Owner{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "web", UID: "rs-uid"},
+		Owner:      redact.Owner{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "web-7c9d", UID: "rs-uid", Controls: true},
 		Times:      redact.Times{Created: created, Updated: updated},
+		Pod:        &redact.Pod{Node: "n1", Phase: "Running", IP: "10.0.0.7", Started: "2026-03-01T08:00:01Z", TemplateHash: "7c9d"},
 		JSON:       `{"kind":"Pod","metadata":{"name":"web-1"},"spec":{"containers":[{"name":"c","ports":[80,8.5]}],"hostNetwork":false}}`,
 	}
 }
@@ -65,8 +66,15 @@ func podAttributes(more map[string]any) map[string]any {
 		"k8s.object.generation":       int64(2),
 		"k8s.namespace.name":          "shop",
 		"k8s.owner.kind":              "ReplicaSet",
-		"k8s.owner.name":              "web",
+		"k8s.owner.name":              "web-7c9d",
 		"k8s.owner.uid":               "rs-uid",
+		"k8s.owner.api_version":       "apps/v1",
+		"k8s.replicaset.name":         "web-7c9d",
+		"k8s.replicaset.uid":          "rs-uid",
+		"k8s.deployment.name":         "web",
+		"k8s.node.name":               "n1",
+		"k8s.pod.start_time":          "2026-03-01T08:00:01Z",
+		"k8s.pod.status.phase":        "Running",
 		"k8s.pod.name":                "web-1",
 		"k8s.pod.uid":                 "pod-uid",
 	}
@@ -94,6 +102,7 @@ type recordCase struct {
 	change     watchlist.Change
 	event      string
 	severity   plog.SeverityNumber
+	text       string // of the severity
 	timestamp  time.Time
 	attributes map[string]any
 	body       any
@@ -103,22 +112,34 @@ func recordCases() []recordCase {
 	set := &watchlist.SnapshotInfo{Epoch: "e7"}
 	warning := redact.Object{
 		Identity:   redact.Identity{UID: "ev-uid", ResourceVersion: "77", Namespace: "shop", Name: "web-1.18c"},
-		APIVersion: "v1", Kind: "Event", EventType: "Warning",
+		APIVersion: "v1", Kind: "Event",
+		Event: &redact.Event{
+			Type: "Warning", Reason: "BackOff", Action: "Restarting", Note: "Back-off restarting web", Count: 11,
+			ReportingController: "kubelet", ReportingInstance: "n1", Host: "n1",
+			Regarding: redact.Reference{
+				APIVersion: "v1", Kind: "Pod", Namespace: "shop", Name: "web-1", UID: "pod-uid", ResourceVersion: "1042", FieldPath: "spec.containers{web}",
+			},
+		},
 		Times: redact.Times{Created: created, Observed: updated},
 		JSON:  `{"reason":"BackOff"}`,
 	}
-	eventAttributes := func(group, apiVersion, changeType, origin string) map[string]any {
+	eventAttributes := func(group, changeType, origin string) map[string]any {
 		m := map[string]any{
-			"k8s.change.type": changeType, "k8s.change.origin": origin, "k8s.change.inferred": false,
-			"k8s.resource.name": "events", "k8s.object.kind": "Event", "k8s.object.api_version": apiVersion,
-			"k8s.object.name": "web-1.18c", "k8s.object.uid": "ev-uid", "k8s.object.resource_version": "77",
-			"k8s.namespace.name": "shop",
+			"k8s.change.type": changeType, "k8s.change.origin": origin, "k8s.change.inferred": false, "k8s.resource.name": "events",
+			"k8s.event.name": "web-1.18c", "k8s.event.uid": "ev-uid", "k8s.event.resource_version": "77",
+			"k8s.event.type": "Warning", "k8s.event.reason": "BackOff", "k8s.event.action": "Restarting", "k8s.event.count": int64(11),
+			"k8s.event.start_time": "2026-03-01T08:00:00Z", "k8s.event.reporting_controller": "kubelet", "k8s.event.reporting_instance": "n1",
+			"k8s.object.kind": "Pod", "k8s.object.api_version": "v1", "k8s.object.name": "web-1", "k8s.object.uid": "pod-uid",
+			"k8s.object.resource_version": "1042", "k8s.object.fieldpath": "spec.containers{web}", "k8s.namespace.name": "shop",
+			"k8s.pod.name": "web-1", "k8s.pod.uid": "pod-uid", "k8s.node.name": "n1",
 		}
 		if group != "" {
 			m["k8s.resource.group"] = group
 		}
 		return m
 	}
+	suppressed := eventAttributes("", "MODIFIED", "live")
+	suppressed["k8s.event.suppressed"] = int64(3)
 	return []recordCase{
 		{
 			name:      "initial snapshot",
@@ -174,29 +195,50 @@ func recordCases() []recordCase {
 			timestamp: read,
 			attributes: podAttributes(map[string]any{
 				"k8s.change.type": "DELETED", "k8s.change.origin": "recovered", "k8s.change.inferred": true,
-				"k8s.object.generation": nil, "k8s.owner.kind": nil, "k8s.owner.name": nil, "k8s.owner.uid": nil}),
+				"k8s.object.generation": nil, "k8s.owner.kind": nil, "k8s.owner.name": nil, "k8s.owner.uid": nil, "k8s.owner.api_version": nil,
+				"k8s.replicaset.name": nil, "k8s.replicaset.uid": nil, "k8s.deployment.name": nil,
+				"k8s.node.name": nil, "k8s.pod.start_time": nil, "k8s.pod.status.phase": nil}),
 		},
 		{
 			name:       "warning event",
 			change:     watchlist.Change{Scope: events, Type: watchlist.Added, Origin: watchlist.Live, Object: warning, ReadAt: read},
 			event:      "k8s.event",
 			severity:   plog.SeverityNumberWarn,
+			text:       "Warning",
 			timestamp:  updated,
-			attributes: eventAttributes("", "v1", "ADDED", "live"),
-			body:       map[string]any{"reason": "BackOff"},
+			attributes: eventAttributes("", "ADDED", "live"),
+			body:       "Back-off restarting web",
 		},
 		{
-			name: "normal event of events.k8s.io, expired",
-			change: watchlist.Change{Scope: events2, Type: watchlist.Deleted, Origin: watchlist.Live, ReadAt: read,
-				Object: func() redact.Object {
-					o := warning
-					o.EventType, o.APIVersion = "Normal", "events.k8s.io/v1"
-					return o
-				}()},
+			name:       "event of events.k8s.io, expired",
+			change:     watchlist.Change{Scope: events2, Type: watchlist.Deleted, Origin: watchlist.Live, ReadAt: read, Object: warning},
 			event:      "k8s.event",
+			severity:   plog.SeverityNumberWarn,
+			text:       "Warning",
 			timestamp:  updated,
-			attributes: eventAttributes("events.k8s.io", "events.k8s.io/v1", "DELETED", "live"),
-			body:       map[string]any{"reason": "BackOff"},
+			attributes: eventAttributes("events.k8s.io", "DELETED", "live"),
+			body:       "Back-off restarting web",
+		},
+		{
+			name:       "last of several states of an event",
+			change:     watchlist.Change{Scope: events, Type: watchlist.Modified, Origin: watchlist.Live, Object: warning, ReadAt: read, Suppressed: 3},
+			event:      "k8s.event",
+			severity:   plog.SeverityNumberWarn,
+			text:       "Warning",
+			timestamp:  updated,
+			attributes: suppressed,
+			body:       "Back-off restarting web",
+		},
+		{
+			name: "inferred deletion of an event",
+			change: watchlist.Change{Scope: events, Type: watchlist.Deleted, Origin: watchlist.Recovered, Inferred: true, ReadAt: read,
+				Object: redact.Object{Identity: warning.Identity, APIVersion: "v1", Kind: "Event"}},
+			event:     "k8s.event",
+			timestamp: read,
+			attributes: map[string]any{
+				"k8s.change.type": "DELETED", "k8s.change.origin": "recovered", "k8s.change.inferred": true, "k8s.resource.name": "events",
+				"k8s.event.name": "web-1.18c", "k8s.event.uid": "ev-uid", "k8s.event.resource_version": "77", "k8s.namespace.name": "shop",
+			},
 		},
 		{
 			name: "gap",
@@ -261,7 +303,7 @@ func recordCases() []recordCase {
 				"net differences: 0 added, 0 modified, 0 deleted",
 		},
 		{
-			name: "gap of which little is known",
+			name: "gap with few details",
 			change: watchlist.Change{Scope: pods, Type: watchlist.Gap, Origin: watchlist.Recovered, ReadAt: read,
 				Gap: &watchlist.GapInfo{Reason: "history_reset", ToRV: "9"}},
 			event:     "k8s.watch.gap",
@@ -341,7 +383,7 @@ func TestRecords(t *testing.T) {
 			if want == 0 {
 				want = plog.SeverityNumberInfo
 			}
-			if record.SeverityNumber() != want || record.SeverityText() != "" {
+			if record.SeverityNumber() != want || record.SeverityText() != tt.text {
 				t.Errorf("severity is %v %q, want %v", record.SeverityNumber(), record.SeverityText(), want)
 			}
 			if got := record.Timestamp().AsTime(); !got.Equal(tt.timestamp) {
@@ -359,8 +401,8 @@ func TestRecords(t *testing.T) {
 			if !reflect.DeepEqual(attributes, tt.attributes) {
 				t.Errorf("attributes are\n%s\nwant\n%s", pretty(attributes), pretty(tt.attributes))
 			}
-			if n := record.Attributes().Len(); n > attributesAtMost {
-				t.Errorf("%d attributes, but space is reserved for %d", n, attributesAtMost)
+			if n, most := record.Attributes().Len(), capacity(&tt.change, scope.IsEvents(tt.change.Scope.GroupResource)); n > most {
+				t.Errorf("%d attributes, but space is reserved for %d", n, most)
 			}
 			if got := record.Body().AsRaw(); pretty(got) != pretty(tt.body) {
 				t.Errorf("body is\n%s\nwant\n%s", pretty(got), pretty(tt.body))
@@ -463,7 +505,7 @@ func TestDocumentation(t *testing.T) {
 		documented[match[1]] = true
 	}
 
-	emitted := map[string]bool{"k8s.cluster.uid": true, "k8s.cluster.name": true, keyBodyError: true, keyRedactionFailed: true, keyRedactionKey: true}
+	emitted := map[string]bool{"k8s.cluster.uid": true, "k8s.cluster.name": true, "k8s.pod.ip": true, keyBodyError: true, keyRedactionFailed: true, keyRedactionKey: true}
 	for _, tt := range recordCases() {
 		record := build(t, Options{}, tt.change)[0]
 		emitted[record.EventName()] = true

@@ -9,11 +9,12 @@ type Format uint8
 
 const (
 	FormatWatchlist  Format = iota // the receiver's own
-	FormatK8sObjects               // that of the Collector's k8s_objects receiver
+	FormatK8sObjects               // the one of the Collector's k8s_objects receiver
+	FormatK8sEvents                // the one of the Collector's k8s_events receiver; for Events only
 )
 
 // IsRecord reports whether Build makes a record of the change. The formats of other receivers have no records about the
-// stream, so there these exist only on request.
+// stream, so these are made only on request.
 func (b *Builder) IsRecord(c *watchlist.Change) bool {
 	if !c.IsRecord() {
 		return false

@@ -43,8 +43,8 @@ func (n *byNamespace) of(namespace string, o *output) plog.LogRecordSlice {
 	return records
 }
 
-// fillK8sObject makes the record that the k8s_objects receiver would: for a change that of its mode watch, and for an
-// object of a snapshot that of its mode pull. What that receiver never sends is marked with our attributes.
+// fillK8sObject makes the same record as the k8s_objects receiver: as in its mode watch for a change, and as in its
+// mode pull for an object of a snapshot. Records that it never sends are marked with our attributes.
 func fillK8sObject(record plog.LogRecord, c *watchlist.Change) {
 	setObserved(record, c)
 	attributes := record.Attributes()
@@ -78,7 +78,7 @@ func fillK8sObject(record plog.LogRecord, c *watchlist.Change) {
 	}
 }
 
-// putIdentity makes a map the object of which only the identity is known.
+// putIdentity fills a map with an object whose identity is all that is known.
 func putIdentity(m pcommon.Map, o *redact.Object) {
 	putNonEmpty(m, "apiVersion", o.APIVersion)
 	putNonEmpty(m, "kind", o.Kind)

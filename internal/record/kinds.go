@@ -1,11 +1,22 @@
 package record
 
 import (
+	"strings"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
 	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
+// nameAndUID holds the attributes for the name and the UID of a kind; uid is "" if only the name is defined.
 type nameAndUID struct{ name, uid string }
+
+func (c nameAndUID) put(m pcommon.Map, name, uid string) {
+	putNonEmpty(m, c.name, name)
+	if c.uid != "" {
+		putNonEmpty(m, c.uid, uid)
+	}
+}
 
 // kinds maps resources, in any API version, to the attributes that the semantic conventions define for their objects.
 // The kind alone is not enough: a custom resource may also be called Service. For namespaces and storage classes the
@@ -32,4 +43,35 @@ var kinds = map[schema.GroupResource]nameAndUID{
 	{Group: "batch", Resource: "jobs"}:     {string(semconv.K8SJobNameKey), string(semconv.K8SJobUIDKey)},
 
 	{Group: "storage.k8s.io", Resource: "storageclasses"}: {string(semconv.K8SStorageclassNameKey), ""},
+}
+
+// conventions maps groups and kinds to the same attributes, for references to objects.
+var conventions = func() map[schema.GroupKind]nameAndUID {
+	all := make(map[schema.GroupKind]nameAndUID, len(kinds))
+	for resource, kind := range map[string]string{
+		"namespaces": "Namespace", "nodes": "Node", "persistentvolumeclaims": "PersistentVolumeClaim", "persistentvolumes": "PersistentVolume",
+		"pods": "Pod", "replicationcontrollers": "ReplicationController", "resourcequotas": "ResourceQuota", "services": "Service",
+		"daemonsets.apps": "DaemonSet", "deployments.apps": "Deployment", "replicasets.apps": "ReplicaSet", "statefulsets.apps": "StatefulSet",
+		"horizontalpodautoscalers.autoscaling": "HorizontalPodAutoscaler", "cronjobs.batch": "CronJob", "jobs.batch": "Job",
+		"storageclasses.storage.k8s.io": "StorageClass",
+	} {
+		of := schema.ParseGroupResource(resource)
+		all[schema.GroupKind{Group: of.Group, Kind: kind}] = kinds[of]
+	}
+	return all
+}()
+
+// conventionOf returns the attributes that the conventions define for the object of a reference.
+func conventionOf(apiVersion, kind string) (nameAndUID, bool) {
+	c, ok := conventions[groupKindOf(apiVersion, kind)]
+	return c, ok
+}
+
+// groupKindOf returns the group and kind of a reference. A reference without apiVersion is to the core group.
+func groupKindOf(apiVersion, kind string) schema.GroupKind {
+	group, _, hasGroup := strings.Cut(apiVersion, "/")
+	if !hasGroup {
+		group = ""
+	}
+	return schema.GroupKind{Group: group, Kind: kind}
 }

@@ -51,7 +51,8 @@ func TestKinds(t *testing.T) {
 		}
 		attributes := record.Attributes().AsRaw()
 		for _, key := range []string{"k8s.change.id", "k8s.change.type", "k8s.change.inferred",
-			"k8s.resource.name", "k8s.resource.group", "k8s.object.api_version", "k8s.object.name", "k8s.object.uid"} {
+			"k8s.resource.name", "k8s.resource.group", "k8s.object.api_version", "k8s.object.name", "k8s.object.uid",
+			"k8s.event.name", "k8s.event.uid"} {
 			delete(attributes, key)
 		}
 		want := map[string]any{}

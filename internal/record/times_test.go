@@ -4,7 +4,6 @@ import (
 	"testing"
 	"time"
 
-	"go.opentelemetry.io/collector/pdata/plog"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/redact"
@@ -65,26 +64,5 @@ func TestNoTimestampWithoutATime(t *testing.T) {
 	record := build(t, Options{}, watchlist.Change{Scope: pods, Type: watchlist.Modified})[0]
 	if record.Timestamp() != 0 || record.ObservedTimestamp() != 0 {
 		t.Errorf("timestamps are %v and %v", record.Timestamp(), record.ObservedTimestamp())
-	}
-}
-
-func TestSeverityOfEvents(t *testing.T) {
-	for eventType, want := range map[string]plog.SeverityNumber{
-		"Normal":  plog.SeverityNumberInfo,
-		"Warning": plog.SeverityNumberWarn,
-		"Alarm":   plog.SeverityNumberInfo,
-		"":        plog.SeverityNumberInfo,
-	} {
-		record := build(t, Options{}, watchlist.Change{Scope: events, Type: watchlist.Added, ReadAt: read,
-			Object: redact.Object{EventType: eventType}})[0]
-		if got := record.SeverityNumber(); got != want {
-			t.Errorf("%q: severity is %v, want %v", eventType, got, want)
-		}
-	}
-	// Only Events have a type.
-	record := build(t, Options{}, watchlist.Change{Scope: knative, Type: watchlist.Added, ReadAt: read,
-		Object: redact.Object{EventType: "Warning"}})[0]
-	if got := record.SeverityNumber(); got != plog.SeverityNumberInfo {
-		t.Errorf("severity of an object is %v", got)
 	}
 }

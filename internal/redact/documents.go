@@ -25,7 +25,7 @@ func (w *walk) inspect(i, end int, mode textMode, content jsonscan.Content) bool
 		}
 	}
 	if isVerbatim && mode != asCommand && place(text, 0) == len(text) {
-		return false // as most
+		return false // as for most strings
 	}
 	t := &w.scanner
 	t.mode, t.found = mode, t.found[:0]
@@ -182,7 +182,7 @@ func (w *walk) child(text []byte) *walk {
 	return c
 }
 
-// changes reports whether the rules would mask anything in a text.
+// changes reports whether the rules mask anything in a text.
 func (w *walk) changes(text []byte) bool {
 	if len(text) < shortestSecret {
 		return false
@@ -208,7 +208,7 @@ func (w *walk) changes(text []byte) bool {
 	return len(t.found) > 0
 }
 
-// base64IsSecret reports whether a string is the base64 of a text in which anything would be masked.
+// base64IsSecret reports whether a string is the base64 of a text in which something is masked.
 func (w *walk) base64IsSecret(s []byte) bool {
 	var ok bool
 	w.decoded, ok = decodeText(w.decoded[:0], s)
@@ -224,7 +224,7 @@ func (w *walk) wrappedBase64(s []byte) bool {
 	return isGzip(joined) || isBase64Text(joined) && w.base64IsSecret(joined)
 }
 
-// dataIsSecret reports whether anything would be masked in the content of a data: URL.
+// dataIsSecret reports whether something is masked in the content of a data: URL.
 func (w *walk) dataIsSecret(s []byte, at int) bool {
 	content := s[at:]
 	if bytes.HasSuffix(s[:at-1], []byte(";base64")) {

@@ -2,13 +2,13 @@ package redact
 
 import "encoding/binary"
 
-// Nearly no key has a class, and nearly all of those that have none show it by their last letters. keyEndings has a bit
-// for each ending of three and of four letters, by its hash, that keys with a class have.
+// Few keys have a class, and the last letters of nearly all others already show that they have none. keyEndings has a
+// bit for each ending of three or four letters, by its hash, that a key with a class can have.
 type keyEndings struct {
-	three [1 << threeBits / 64]uint64 // of words that have no more
+	three [1 << threeBits / 64]uint64 // of words with only three letters
 	four  [1 << fourBits / 64]uint64
 	extra bool      // mask_keys has entries
-	last  [256]bool // their last characters, and all where one of them does not say how a key ends
+	last  [256]bool // their last characters; all of them if one entry leaves the ending open
 }
 
 const (
@@ -26,7 +26,7 @@ var standardEndings = func() (e keyEndings) {
 	}
 	for w := range structuralWords {
 		switch w {
-		case "metadata", "pod", "from": // by themselves they say nothing
+		case "metadata", "pod", "from": // no class by themselves
 		default:
 			e.add(w)
 		}
@@ -37,7 +37,7 @@ var standardEndings = func() (e keyEndings) {
 	return e
 }()
 
-// add takes note of an ending, in lower case.
+// add adds an ending, in lower case.
 func (e *keyEndings) add(ending string) {
 	three, four := endingHashes(endingOf([]byte(ending)))
 	if len(ending) == 3 {
@@ -47,8 +47,8 @@ func (e *keyEndings) add(ending string) {
 	}
 }
 
-// addExtra takes note of how an entry of mask_keys ends. Its words may be written in other ways than in the entry, so
-// that only the last character is known.
+// addExtra adds the ending of an entry of mask_keys. A key may write the words of the entry in other ways, so only its
+// last character is known.
 func (e *keyEndings) addExtra(ending string) {
 	e.extra = true
 	if ending == "" {
@@ -64,7 +64,7 @@ func (e *keyEndings) addExtra(ending string) {
 	}
 }
 
-// mayEnd reports whether a key that ends like this one may have a class.
+// mayEnd reports whether the ending of a key allows it to have a class.
 func (e *keyEndings) mayEnd(key []byte) bool {
 	n := len(key)
 	if n == 0 {

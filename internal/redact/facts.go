@@ -57,6 +57,22 @@ const (
 	eventLastTime
 	eventTime
 	eventFirstTime
+	eventReason
+	eventAction
+	eventNote
+	eventController
+	eventInstance
+	eventCount
+	eventSeries
+	eventSource
+	eventRegarding
+
+	// Of pods.
+	podNode
+	podPhase
+	podIP
+	podStarted
+	podTemplate
 
 	notes
 )
@@ -66,8 +82,10 @@ func (n note) isKind() bool { return n == kindOfObject || n == ownKind || n == o
 // matches reports whether a value that starts with this byte can hold the fact.
 func (n note) matches(first byte) bool {
 	switch n {
-	case generation:
+	case generation, eventCount:
 		return first == '-' || first-'0' <= 9
+	case eventSeries, eventSource, eventRegarding:
+		return first == '{'
 	case ownerController:
 		return first == 't' || first == 'f'
 	default:
@@ -126,12 +144,12 @@ func (w *walk) describe(obj *Object, from int) {
 	obj.Name = str(f.found[name])
 	obj.APIVersion = str(f.found[ownAPIVersion])
 	obj.Kind = str(f.found[ownKind])
-	obj.EventType = str(f.found[eventType])
 	obj.Owner = Owner{
 		APIVersion: str(f.owner[ownerAPIVersion]),
 		Kind:       str(f.owner[ownerKind]),
 		Name:       str(f.owner[ownerName]),
 		UID:        str(f.owner[ownerUID]),
+		Controls:   f.ownerControls,
 	}
 	if s := f.found[generation]; s != (span{}) {
 		obj.Generation, _ = strconv.ParseInt(string(w.data[s.from:s.to]), 10, 64)
@@ -141,6 +159,12 @@ func (w *walk) describe(obj *Object, from int) {
 		Deleted:  timeOf(w.data, f.found[deleted]),
 		Updated:  f.updated,
 		Observed: w.observed(),
+	}
+	switch w.plan.particulars {
+	case ofEvents:
+		obj.Event = w.event(str)
+	case ofPods:
+		obj.Pod = w.pod(str)
 	}
 }
 
@@ -168,7 +192,8 @@ func (w *walk) stringOf(s span, json string, from int) string {
 	case len(edits) > 0:
 		return jsonscan.Unquote([]byte(edits.apply(w.data, inside.from, inside.to)))
 	case w.edits.covers(inside) || !isVerbatim(w.data[inside.from:inside.to]):
-		return jsonscan.Unquote(w.data[inside.from:inside.to])
+		w.buffer = jsonscan.AppendUnquoted(w.buffer[:0], w.data[inside.from:inside.to])
+		return string(w.buffer)
 	}
 	start := w.edits.offset(inside.from) - from
 	return json[start : start+inside.to-inside.from]

@@ -140,7 +140,7 @@ func (t *keyTable) classify(key []byte) class {
 	return t.classifyWords(key)
 }
 
-// classifyWords is classify for a key whatever its ending is.
+// classifyWords is classify without the check of the ending.
 func (t *keyTable) classifyWords(key []byte) class {
 	var buf [maxKey]byte
 	last, start := lastWord(key, len(key), &buf)

@@ -42,7 +42,7 @@ func TestKeysAreClassifiedAsByTheOracle(t *testing.T) {
 	assert.Greater(t, len(keys), 5000)
 }
 
-// The last letters of a key only spare the work for keys that have no class.
+// The check of a key's last letters only saves work: no key with a class fails it.
 func TestEndingsOfKeysHideNoClass(t *testing.T) {
 	keys := manyKeys(t)
 	for _, table := range []*keyTable{

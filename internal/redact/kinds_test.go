@@ -1,6 +1,7 @@
 package redact
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"testing"
@@ -63,21 +64,31 @@ func checkAgainstMeta(t *testing.T, f testobjects.Form, obj Object) {
 		owner = &p.OwnerReferences[0]
 	}
 	if owner != nil {
-		want.Owner = Owner{APIVersion: owner.APIVersion, Kind: owner.Kind, Name: owner.Name, UID: string(owner.UID)}
+		want.Owner = Owner{APIVersion: owner.APIVersion, Kind: owner.Kind, Name: owner.Name, UID: string(owner.UID),
+			Controls: owner.Controller != nil && *owner.Controller}
 	}
-	if f.Resource == "events" {
-		want.EventType, want.Times.Observed = eventByEncodingJSON(t, f.JSON)
+	switch {
+	case f.Resource == "events":
+		want.Event, want.Times.Observed = eventByEncodingJSON(t, f.JSON)
+	case f.Resource == "pods" && f.Group == "":
+		want.Pod = podByEncodingJSON(t, f.JSON)
 	}
 	want.JSON = obj.JSON
 	require.Equal(t, want, obj)
 }
 
-// eventByEncodingJSON reads the type and the last observation with the types of both groups' Events.
-func eventByEncodingJSON(t *testing.T, data []byte) (eventType string, observed time.Time) {
+// eventByEncodingJSON reads what only Events have, and their last observation, with the fields of both groups' types.
+func eventByEncodingJSON(t *testing.T, data []byte) (e *Event, observed time.Time) {
 	t.Helper()
+	type source struct{ Component, Host string }
 	var event struct {
-		Type   string
-		Series struct {
+		Type, Reason, Action, Message, Note                        string
+		ReportingComponent, ReportingController, ReportingInstance string
+		Count, DeprecatedCount                                     int64
+		Source, DeprecatedSource                                   source
+		InvolvedObject, Regarding                                  Reference
+		Series                                                     struct {
+			Count            int64
 			LastObservedTime metav1.MicroTime
 		}
 		LastTimestamp, DeprecatedLastTimestamp   metav1.Time
@@ -85,13 +96,35 @@ func eventByEncodingJSON(t *testing.T, data []byte) (eventType string, observed 
 		FirstTimestamp, DeprecatedFirstTimestamp metav1.Time
 	}
 	require.NoError(t, json.Unmarshal(data, &event))
+	e = &Event{
+		Type: event.Type, Reason: event.Reason, Action: event.Action, Note: event.Message + event.Note,
+		Count:               cmp.Or(event.Series.Count, event.Count, event.DeprecatedCount),
+		Host:                event.Source.Host + event.DeprecatedSource.Host,
+		ReportingController: cmp.Or(event.ReportingComponent, event.ReportingController, event.Source.Component, event.DeprecatedSource.Component),
+		Regarding:           cmp.Or(event.InvolvedObject, event.Regarding),
+	}
+	e.ReportingInstance = cmp.Or(event.ReportingInstance, e.Host)
 	for _, at := range []time.Time{
 		event.Series.LastObservedTime.Time, event.LastTimestamp.Time, event.DeprecatedLastTimestamp.Time,
 		event.EventTime.Time, event.FirstTimestamp.Time, event.DeprecatedFirstTimestamp.Time,
 	} {
 		if !at.IsZero() {
-			return event.Type, at.UTC()
+			return e, at.UTC()
 		}
 	}
-	return event.Type, time.Time{}
+	return e, time.Time{}
+}
+
+func podByEncodingJSON(t *testing.T, data []byte) *Pod {
+	t.Helper()
+	var pod struct {
+		Metadata metav1.ObjectMeta
+		Spec     struct{ NodeName string }
+		Status   struct{ Phase, PodIP, StartTime string }
+	}
+	require.NoError(t, json.Unmarshal(data, &pod))
+	return &Pod{
+		Node: pod.Spec.NodeName, Phase: pod.Status.Phase, IP: pod.Status.PodIP, Started: pod.Status.StartTime,
+		TemplateHash: pod.Metadata.Labels["pod-template-hash"],
+	}
 }

@@ -2,15 +2,15 @@ package redact
 
 import "strings"
 
-// knownKeys are keys of many objects that have a class, or end as if they had one. What they are is decided when the
-// rules are made, and not anew in each object. It makes no difference to what is masked.
+// knownKeys are keys of many objects that have a class, or end as if they had one. They are classified once, when the
+// rules are made, instead of in each object. This does not change what is masked.
 var knownKeys = strings.Fields(`env envFrom labels annotations matchLabels matchExpressions selector nodeSelector labelSelector
 	podSelector namespaceSelector spec state lastState conditions tolerations observedGeneration config fieldRef
 	configMapKeyRef secretKeyRef configMapRef secretRef roleRef volumeClaimTemplate topologyKey
 	automountServiceAccountToken serviceAccountToken secret requiredDuringSchedulingIgnoredDuringExecution
 	preferredDuringSchedulingIgnoredDuringExecution`)
 
-// know names the known keys in all interiors that can be reached from the rule and look at classes.
+// know names the known keys in all interiors that can be reached from the rule and use classes.
 func (r *rule) know(keys *keyTable, seen map[*interior]bool) {
 	in := r.in
 	if in == nil || seen[in] {

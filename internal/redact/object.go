@@ -34,6 +34,7 @@ type Owner struct {
 	Kind       string
 	Name       string
 	UID        string
+	Controls   bool // controller: true
 }
 
 // Times holds the times of an object. A zero time was absent or not RFC 3339.
@@ -56,7 +57,8 @@ type Object struct {
 	Generation int64
 	Owner      Owner
 	Times      Times
-	EventType  string // for Events only: the top-level "type" ("Normal", "Warning", …)
+	Event      *Event // of core/v1 and events.k8s.io/v1 Events only
+	Pod        *Pod   // of pods only
 
 	// JSON is the redacted and pruned object, always a complete JSON object in compact form. It is empty if only the
 	// identity is known.

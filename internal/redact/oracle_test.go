@@ -63,8 +63,11 @@ func expectedFacts(object oracle.Tree, group, resource string) (want Object) {
 			break
 		}
 	}
-	if resource == "events" && (group == "" || group == "events.k8s.io") {
+	switch {
+	case resource == "events" && (group == "" || group == "events.k8s.io"):
 		eventFacts(object, &want)
+	case resource == "pods" && group == "":
+		want.Pod = podFacts(object)
 	}
 	return want
 }
@@ -107,7 +110,7 @@ func metadataFacts(metadata oracle.Tree, want *Object) {
 				any, controlled = true, isController
 				want.Owner = Owner{
 					APIVersion: owner.FirstString("apiVersion"), Kind: owner.FirstString("kind"),
-					Name: owner.FirstString("name"), UID: owner.FirstString("uid"),
+					Name: owner.FirstString("name"), UID: owner.FirstString("uid"), Controls: isController,
 				}
 			}
 		}
@@ -115,7 +118,34 @@ func metadataFacts(metadata oracle.Tree, want *Object) {
 }
 
 func eventFacts(object oracle.Tree, want *Object) {
-	want.EventType = object.FirstString("type")
+	e := &Event{
+		Type: object.FirstString("type"), Reason: object.FirstString("reason"), Action: object.FirstString("action"),
+		Note:                firstString(object, "message", "note"),
+		ReportingController: firstString(object, "reportingComponent", "reportingController"),
+		ReportingInstance:   object.FirstString("reportingInstance"),
+	}
+	want.Event = e
+	if counts := numbers(object, "count", "deprecatedCount"); len(counts) > 0 {
+		e.Count = counts[0]
+	}
+	for _, n := range numbers(firstObject(object, "series"), "count") {
+		e.Count = n
+	}
+	source := firstObject(object, "source", "deprecatedSource")
+	e.Host = nonEmpty(source, "host")
+	if e.ReportingController == "" {
+		e.ReportingController = nonEmpty(source, "component")
+	}
+	if e.ReportingInstance == "" {
+		e.ReportingInstance = e.Host
+	}
+	regarding := firstObject(object, "involvedObject", "regarding")
+	e.Regarding = Reference{
+		APIVersion: nonEmpty(regarding, "apiVersion"), Kind: nonEmpty(regarding, "kind"), Namespace: nonEmpty(regarding, "namespace"),
+		Name: nonEmpty(regarding, "name"), UID: nonEmpty(regarding, "uid"),
+		ResourceVersion: nonEmpty(regarding, "resourceVersion"), FieldPath: nonEmpty(regarding, "fieldPath"),
+	}
+
 	var observed []string
 	for _, series := range object.Get("series") {
 		if text := series.FirstString("lastObservedTime"); text != "" {
@@ -124,18 +154,81 @@ func eventFacts(object oracle.Tree, want *Object) {
 		}
 	}
 	for _, keys := range [][]string{{"lastTimestamp", "deprecatedLastTimestamp"}, {"eventTime"}, {"firstTimestamp", "deprecatedFirstTimestamp"}} {
-		for _, m := range object.Members {
-			if text, ok := m.Value.Scalar.(string); ok && slices.Contains(keys, m.Key) {
-				observed = append(observed, text)
-				break
-			}
-		}
+		observed = append(observed, firstString(object, keys...))
 	}
 	for _, text := range observed {
 		if want.Times.Observed = parseTime(text); !want.Times.Observed.IsZero() {
 			return
 		}
 	}
+}
+
+func podFacts(object oracle.Tree) *Pod {
+	below := func(parent, key string) string {
+		for _, parent := range object.Get(parent) {
+			if values := parent.Get(key); slices.ContainsFunc(values, isString) {
+				return parent.FirstString(key)
+			}
+		}
+		return ""
+	}
+	p := &Pod{Node: below("spec", "nodeName"), Phase: below("status", "phase"), IP: below("status", "podIP"), Started: below("status", "startTime")}
+	if parseTime(p.Started).IsZero() {
+		p.Started = ""
+	}
+	for _, labels := range firstObject(object, "metadata").Get("labels") {
+		if values := labels.Get("pod-template-hash"); slices.ContainsFunc(values, isString) {
+			p.TemplateHash = labels.FirstString("pod-template-hash")
+			break
+		}
+	}
+	return p
+}
+
+func isString(t oracle.Tree) bool {
+	_, ok := t.Scalar.(string)
+	return ok
+}
+
+// firstString returns the first string of the members with these keys.
+func firstString(object oracle.Tree, keys ...string) string {
+	for _, m := range object.Members {
+		if text, ok := m.Value.Scalar.(string); ok && slices.Contains(keys, m.Key) {
+			return text
+		}
+	}
+	return ""
+}
+
+// nonEmpty returns the first string under a key that is not empty.
+func nonEmpty(object oracle.Tree, key string) string {
+	for _, v := range object.Get(key) {
+		if text, ok := v.Scalar.(string); ok && text != "" {
+			return text
+		}
+	}
+	return ""
+}
+
+// firstObject returns the first object of the members with these keys.
+func firstObject(object oracle.Tree, keys ...string) oracle.Tree {
+	for _, m := range object.Members {
+		if m.Value.Kind == '{' && slices.Contains(keys, m.Key) {
+			return m.Value
+		}
+	}
+	return oracle.Tree{}
+}
+
+// numbers returns the numbers of the members with these keys, 0 for those that are no integers.
+func numbers(object oracle.Tree, keys ...string) (all []int64) {
+	for _, m := range object.Members {
+		if number, ok := m.Value.Scalar.(json.Number); ok && slices.Contains(keys, m.Key) {
+			n, _ := number.Int64()
+			all = append(all, n)
+		}
+	}
+	return all
 }
 
 func parseTime(s string) time.Time {

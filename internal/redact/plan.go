@@ -88,6 +88,8 @@ type Plan struct {
 
 	// namesKeys is set if the value of a secretKey is the name of a key rather than a key.
 	namesKeys bool
+	// particulars names the facts that only objects of this resource have.
+	particulars particulars
 }
 
 // NewPlan returns the plan of the policy without exceptions for a resource, named by its API group ("" for core) and
@@ -102,6 +104,10 @@ func (p *Policy) Plan(group, resource string, observer Observer) *Plan {
 	switch {
 	case isEvents(group, resource):
 		plan.root = plan.root.with(s.eventMembers()...)
+		plan.particulars = ofEvents
+	case group == "" && resource == "pods":
+		plan.root = s.podObject(plan.root)
+		plan.particulars = ofPods
 	case group == "" && resource == "secrets":
 		plan.root = s.secretObject(plan.root)
 	case group == "" && resource == "configmaps":

@@ -81,12 +81,10 @@ func checkDecodeAs(t *testing.T, data []byte, plan *Plan, group, resource string
 	want := expectedFacts(in, group, resource)
 	// Text that may hold a secret is masked in the facts as in the JSON.
 	seen := expectedFacts(out, group, resource)
-	for text, redacted := range map[*string]string{
-		&want.APIVersion: seen.APIVersion, &want.Kind: seen.Kind, &want.EventType: seen.EventType,
-		&want.Owner.APIVersion: seen.Owner.APIVersion, &want.Owner.Kind: seen.Owner.Kind,
-	} {
+	ofWant, ofSeen := redactedFacts(&want), redactedFacts(&seen)
+	for i, text := range ofWant {
 		if *text != "" {
-			*text = redacted
+			*text = *ofSeen[i]
 		}
 	}
 	want.JSON = obj.JSON
@@ -99,12 +97,31 @@ func checkDecodeAs(t *testing.T, data []byte, plan *Plan, group, resource string
 	}
 }
 
+// redactedFacts are the facts to which the rules for texts apply.
+func redactedFacts(o *Object) []*string {
+	facts := []*string{&o.APIVersion, &o.Kind, &o.Owner.APIVersion, &o.Owner.Kind}
+	if e := o.Event; e != nil {
+		r := &e.Regarding
+		facts = append(facts, &e.Type, &e.Reason, &e.Action, &e.Note, &e.ReportingController, &e.ReportingInstance, &e.Host,
+			&r.APIVersion, &r.Kind, &r.Namespace, &r.Name, &r.UID, &r.ResourceVersion, &r.FieldPath)
+	}
+	if p := o.Pod; p != nil {
+		facts = append(facts, &p.Node, &p.Phase, &p.IP, &p.Started, &p.TemplateHash)
+	}
+	return facts
+}
+
 // cloneObject copies all strings.
 func cloneObject(o Object) Object {
-	for _, s := range []*string{
-		&o.UID, &o.ResourceVersion, &o.Namespace, &o.Name, &o.APIVersion, &o.Kind, &o.EventType, &o.JSON,
-		&o.Owner.APIVersion, &o.Owner.Kind, &o.Owner.Name, &o.Owner.UID,
-	} {
+	if o.Event != nil {
+		e := *o.Event
+		o.Event = &e
+	}
+	if o.Pod != nil {
+		p := *o.Pod
+		o.Pod = &p
+	}
+	for _, s := range append(redactedFacts(&o), &o.UID, &o.ResourceVersion, &o.Namespace, &o.Name, &o.Owner.Name, &o.Owner.UID, &o.JSON) {
 		*s = strings.Clone(*s)
 	}
 	return o
@@ -162,6 +179,8 @@ var randomKeys = []string{
 	"headers", "httpHeaders", "requestHeaderModifier", "remove", "accept", "X-Api-Key", "command", "args", "extraArgs", "script", "password", "clientSecret", "secretName", "secret", "API_KEY", "apiKey",
 	"tokenUrl", "token", "privateKey", "publicKey", "secretKey", "key", "path", "default", "values", "secretRef", "passwordSecretRef", "credentials", "auth", "userData", "lastAppliedSpec", "example.com/last-applied",
 	"original", "openAPIV3Schema", "openshift.io/token-secret.value", "checksum/secret", "imagePullSecret", "password2", "source", "status", "message", "type", "optional",
+	"involvedObject", "regarding", "fieldPath", "reason", "note", "action", "count", "deprecatedCount", "reportingComponent", "reportingController", "reportingInstance",
+	"deprecatedSource", "component", "host", "nodeName", "phase", "podIP", "startTime", "pod-template-hash",
 	"series", "lastObservedTime", "lastTimestamp", "eventTime", "firstTimestamp", "deprecatedLastTimestamp", "spec", "x", "", "größe", "dat", "envs", "Data",
 }
 

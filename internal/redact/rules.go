@@ -85,8 +85,8 @@ func (in *interior) with(members ...member) *interior {
 	return derived.named(append(append([]member(nil), in.members...), members...)...)
 }
 
-// slotOf spreads the keys data[from:to] over the slots. The factors are those by which most keys of a pod that no rule
-// names meet an empty one. An empty key goes by the bytes around it.
+// slotOf spreads the keys data[from:to] over the slots. The factors were chosen so that most keys of a pod that no rule
+// names hit an empty slot. The slot of an empty key depends on the bytes around it.
 func slotOf(data []byte, from, to int) uint8 {
 	return data[from]*28 + data[to-1]*53 + uint8(to-from)*7
 }
@@ -101,6 +101,11 @@ func (in *interior) search(slot uint8, key []byte) *rule {
 		slot = m.next
 	}
 	return nil
+}
+
+// ruleNamed is search without the slot.
+func (in *interior) ruleNamed(key string) *rule {
+	return in.search(in.slots[slotOf([]byte(key), 0, len(key))], []byte(key))
 }
 
 // unnamed returns the rule for a key that is not named.
@@ -268,11 +273,10 @@ func (s *ruleSet) secretObject(root *interior) *interior {
 		}
 		return strict
 	}
-	named := func(key string) *rule { return root.search(root.slots[slotOf([]byte(key), 0, len(key))], []byte(key)) }
 	return (&interior{elements: masked, others: masked}).named(
-		member{key: "apiVersion", rule: only(text, named("apiVersion"))},
-		member{key: "kind", rule: only(text, named("kind"))},
-		member{key: "metadata", rule: only(object, named("metadata"))},
+		member{key: "apiVersion", rule: only(text, root.ruleNamed("apiVersion"))},
+		member{key: "kind", rule: only(text, root.ruleNamed("kind"))},
+		member{key: "metadata", rule: only(object, root.ruleNamed("metadata"))},
 		member{key: "type", rule: only(text, s.in.fact(nothing))},
 		member{key: "immutable", rule: only(scalar, s.keep)},
 		member{key: "data", rule: s.secretValues},
@@ -399,19 +403,4 @@ func managers() *rule {
 		others:   whole(drop),
 	}
 	return &rule{in: entries, mode: asVerbatim, do: [shapes]verdict{extract, extract, extract, extract, extract}}
-}
-
-// eventMembers returns the rules for the members of core/v1 and events.k8s.io/v1 Events that hold the observation and
-// its time.
-func (s *ruleSet) eventMembers() []member {
-	series := s.in.with(member{key: "lastObservedTime", rule: s.in.noted(eventSeriesTime)})
-	return []member{
-		{key: "type", rule: s.in.noted(eventType)},
-		{key: "series", rule: &rule{in: series}},
-		{key: "lastTimestamp", rule: s.in.noted(eventLastTime)},
-		{key: "deprecatedLastTimestamp", rule: s.in.noted(eventLastTime)},
-		{key: "eventTime", rule: s.in.noted(eventTime)},
-		{key: "firstTimestamp", rule: s.in.noted(eventFirstTime)},
-		{key: "deprecatedFirstTimestamp", rule: s.in.noted(eventFirstTime)},
-	}
 }

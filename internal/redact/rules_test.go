@@ -60,8 +60,8 @@ func TestRedactionOfSecrets(t *testing.T) {
 		{"data null", `{"data":null}`, `{"data":null}`},
 		{"data twice", `{"data":{"a":"x"},"data":{"a":"y"}}`, `{"data":{"a":"[REDACTED]"},"data":{"a":"[REDACTED]"}}`},
 		{"escaped keys", `{"\u0064ata":{"\u0061":"x"}}`, `{"\u0064ata":{"\u0061":"[REDACTED]"}}`},
-		{"what a Secret has", `{"apiVersion":"v1","kind":"Secret","metadata":{"name":"n","labels":{"l":"v"}},"type":"Opaque","immutable":true}`, `{"apiVersion":"v1","kind":"Secret","metadata":{"name":"n","labels":{"l":"v"}},"type":"Opaque","immutable":true}`},
-		{"what it has not", `{"Data":{"a":"x"},"spec":"x","metadata":{}}`, `{"Data":{"a":"[REDACTED]"},"spec":"[REDACTED]","metadata":{}}`},
+		{"fields of a Secret", `{"apiVersion":"v1","kind":"Secret","metadata":{"name":"n","labels":{"l":"v"}},"type":"Opaque","immutable":true}`, `{"apiVersion":"v1","kind":"Secret","metadata":{"name":"n","labels":{"l":"v"}},"type":"Opaque","immutable":true}`},
+		{"other fields", `{"Data":{"a":"x"},"spec":"x","metadata":{}}`, `{"Data":{"a":"[REDACTED]"},"spec":"[REDACTED]","metadata":{}}`},
 		{"unknown shapes", `{"type":{"a":"x"},"metadata":"x","kind":["x"]}`, `{"type":{"a":"[REDACTED]"},"metadata":"[REDACTED]","kind":["[REDACTED]"]}`},
 		{"a whole list", `{"kind":"SecretList","items":[{"data":{"a":"x"}}]}`, `{"kind":"SecretList","items":[{"data":{"a":"[REDACTED]"}}]}`},
 	})
@@ -75,6 +75,11 @@ func TestSecretsAreFoundUnderOtherPlans(t *testing.T) {
 		{"kind escaped", `{"data":{"a":"x"},"kin\u0064":"S\u0065cret"}`, `{"data":{"a":"[REDACTED]"},"kin\u0064":"S\u0065cret"}`},
 		{"kind twice", `{"kind":"Secret","data":{"a":"x"},"kind":"Pod"}`, `{"kind":"Secret","data":{"a":"[REDACTED]"},"kind":"Pod"}`},
 		{"data of any shape", `{"data":"x","stringData":[1],"kind":"Secret"}`, `{"data":"[REDACTED]","stringData":["[REDACTED]"],"kind":"Secret"}`},
+		{"data that is a number", `{"data":42,"stringData":43,"kind":"Secret"}`, `{"data":"[REDACTED]","stringData":"[REDACTED]","kind":"Secret"}`},
+		{"data that is a number, after the kind", `{"a":{"kind":"Secret","data":42}}`, `{"a":{"kind":"Secret","data":"[REDACTED]"}}`},
+		{"data that is a boolean, nested", `{"a":[{"data":true,"kind":"Secret"},{"data":null,"kind":"Secret"}]}`, `{"a":[{"data":"[REDACTED]","kind":"Secret"},{"data":null,"kind":"Secret"}]}`},
+		{"binaryData and items that are numbers", `{"a":{"binaryData":42,"kind":"ConfigMap"},"b":{"binaryData":42,"kind":"Secret"}}`, `{"a":{"binaryData":"[REDACTED]","kind":"ConfigMap"},"b":{"binaryData":"[REDACTED]","kind":"Secret"}}`},
+		{"a template's data that is a number", `{"spec":{"template":{"data":42}},"kind":"SealedSecret"}`, `{"spec":{"template":{"data":"[REDACTED]"}},"kind":"SealedSecret"}`},
 		{"nested", `{"spec":{"objects":[{"data":{"a":"x"},"kind":"Secret"},{"data":{"a":"x"},"kind":"ConfigMap"}]}}`, `{"spec":{"objects":[{"data":{"a":"[REDACTED]"},"kind":"Secret"},{"data":{"a":"[REDACTED]"},"kind":"ConfigMap"}]}}`},
 		{"inside a Secret", `{"data":{"a":{"data":{"b":"x"},"kind":"Secret"}},"kind":"Secret"}`, `{"data":{"a":{"data":{"b":"[REDACTED]"},"kind":"[REDACTED]"}},"kind":"Secret"}`},
 		{"around a Secret", `{"data":{"a":"x"},"inner":{"data":{"b":"y"},"kind":"Secret"},"kind":"Secret"}`, `{"data":{"a":"[REDACTED]"},"inner":{"data":{"b":"[REDACTED]"},"kind":"Secret"},"kind":"Secret"}`},
@@ -123,10 +128,10 @@ func TestEncodingsOfObjects(t *testing.T) {
 // Masked or dropped text is not in the JSON, so that an attribute cannot be a slice of it.
 func TestAttributesDoNotExposeMaskedText(t *testing.T) {
 	for in, want := range map[string]Object{
-		`{"kind":"Pod","type":"x https://a:hunter2@b y"}`:                                               {Kind: "Pod", EventType: "x https://a:[REDACTED]@b y"},
-		`{"type":"{\"password\":\"hunter2\"}","kind":"Event"}`:                                          {Kind: "Event", EventType: `{"password":"[REDACTED]"}`},
-		`{"kind":"token=hunter2","apiVersion":"v1","metadata":{"managedFields":[],"name":"n"}}`:         {Kind: "token=[REDACTED]", APIVersion: "v1", Identity: Identity{Name: "n"}},
-		`{"metadata":{"managedFields":[{"time":"x"}],"name":"n"},"type":"-----BEGIN PRIVATE KEY-----"}`: {EventType: Masked, Identity: Identity{Name: "n"}},
+		`{"kind":"Pod","type":"x https://a:hunter2@b y"}`:                                               {Kind: "Pod", Event: &Event{Type: "x https://a:[REDACTED]@b y"}},
+		`{"type":"{\"password\":\"hunter2\"}","kind":"Event"}`:                                          {Kind: "Event", Event: &Event{Type: `{"password":"[REDACTED]"}`}},
+		`{"kind":"token=hunter2","apiVersion":"v1","metadata":{"managedFields":[],"name":"n"}}`:         {Event: &Event{}, Kind: "token=[REDACTED]", APIVersion: "v1", Identity: Identity{Name: "n"}},
+		`{"metadata":{"managedFields":[{"time":"x"}],"name":"n"},"type":"-----BEGIN PRIVATE KEY-----"}`: {Event: &Event{Type: Masked}, Identity: Identity{Name: "n"}},
 	} {
 		obj := decode(t, NewPlan("", "events"), in)
 		assert.NotContains(t, obj.JSON, "hunter2")

@@ -15,8 +15,8 @@ func (t *scanner) scan(text []byte) {
 
 // place returns the first place at text[i] or after it where a secret may begin, or the length of the text.
 //
-// What may begin one is a separator, which is whatever is no letter or digit, or the first byte of a word, which is at
-// the start of the text or after a separator. So the bytes inside words are passed, eight at a time.
+// A secret begins at a separator, which is any byte other than a letter or digit, or at the first byte of a word, at
+// the start of the text or after a separator. So the bytes inside words are skipped, eight at a time.
 func place(text []byte, i int) int {
 	if (i == 0 || !alphanumeric[text[i-1]]) && startsLikeSecret(text, i) {
 		return i
@@ -38,7 +38,7 @@ func place(text []byte, i int) int {
 	return len(text)
 }
 
-// A separator is looked at if its bit in openings is one that the byte after it has in followers.
+// A separator is checked if the byte after it has the same bit in followers as the separator has in openings.
 var openings, followers = func() (first, second [256]uint8) {
 	var every []byte
 	for c := range 256 {
@@ -61,20 +61,20 @@ var openings, followers = func() (first, second [256]uint8) {
 	return first, second
 }()
 
-// dotPair is the bit of the dot, which is in most texts and nearly never inside a token.
+// dotPair is the bit of the dot, which most texts contain, but hardly ever inside a token.
 const dotPair = 1 << 0
 
-// mayBeBootstrapToken reports whether there are as many characters around the dot text[i] as a token of kubeadm has.
+// mayBeBootstrapToken reports whether the dot text[i] has as many characters around it as in a token of kubeadm.
 func mayBeBootstrapToken(text []byte, i int) bool {
 	return i >= 6 && (i == 6 || !tokenOrDot[text[i-7]]) && i+17 <= len(text)
 }
 
-// shortestWord is how long a secret is at least that begins with a word: "token" or "basic", a space and eight
+// shortestWord is the minimum length of a secret that begins with a word: "token" or "basic", a space and eight
 // characters.
 const shortestWord = 14
 
-// startsLikeSecret reports whether the word at text[i], if there is one, begins like a secret, or like what comes before
-// one. Few other words do.
+// startsLikeSecret reports whether a word at text[i] begins like a secret, or like a word that comes before one. Few
+// other words do.
 func startsLikeSecret(text []byte, i int) bool {
 	if i+shortestWord > len(text) {
 		return false
@@ -94,7 +94,7 @@ var startHashes = func() (t [1 << startBits / 64]uint64) {
 
 const startBits = 13
 
-// startHash returns the hash of the first three letters of a word, whatever their case is.
+// startHash returns the hash of the first three letters of a word, ignoring case.
 func startHash(word uint32) uint64 {
 	const factor = 0x9e3779b97f4a7c15 // 2^64 by the golden ratio
 	return uint64(word&0xffffff|0x202020) * factor >> (64 - startBits)
@@ -116,8 +116,8 @@ func wordStarts() []string {
 	return starts
 }
 
-// isPlain reports whether nothing can have to be masked in a text without escapes, as a quick look shows. It is true for
-// most strings of an object.
+// isPlain reports whether a quick check shows that a text without escapes contains nothing to mask. It is true for most
+// strings of an object.
 func isPlain(s []byte) bool {
 	return len(s) < shortestWord && isShortAndPlain(s) || len(s) == len("2006-01-02T15:04:05Z") && isTime(s)
 }
@@ -135,18 +135,18 @@ func isShortAndPlain(s []byte) bool {
 	return false
 }
 
-// isTime reports whether a text of twenty bytes, all of them ASCII, is a time as metav1.Time is written.
+// isTime reports whether a text of twenty ASCII bytes is a time in the format of metav1.Time.
 func isTime(s []byte) bool {
 	return timeForms[0].fits(s[:8]) && timeForms[1].fits(s[8:16]) && timeForms[2].fits(s[12:20])
 }
 
-// timeForms are the parts of a time, in which 0 stands for any digit.
+// timeForms are the parts of a time, in which 0 means any digit.
 var timeForms = [3]form{newForm("0000-00-"), newForm("00T00:00"), newForm("0:00:00Z")}
 
 // form is what eight bytes must be.
 type form struct {
 	bytes uint64
-	above uint64 // what makes a lane overflow that differs by more than it may
+	above uint64 // makes a lane overflow that differs by more than allowed
 }
 
 func newForm(s string) form {
@@ -163,7 +163,7 @@ func (f *form) fits(s []byte) bool {
 	return ((binary.LittleEndian.Uint64(s)^f.bytes)+f.above)&highBits == 0
 }
 
-// Eight bytes are looked at together, one in each lane of a word.
+// Eight bytes are checked at once, one in each lane of a word.
 // https://graphics.stanford.edu/~seander/bithacks.html#HasLessInWord
 const (
 	lanes    = 0x0101010101010101
@@ -173,7 +173,7 @@ const (
 // from marks the lanes of w, all of them ASCII, whose byte is this one or a later one.
 func from(w uint64, c byte) uint64 { return w + (0x80-uint64(c))*lanes }
 
-// separators marks the lanes of w whose byte is no letter or digit.
+// separators marks the lanes of w whose byte is not a letter or digit.
 func separators(w uint64) uint64 {
 	ascii := w &^ highBits
 	lower := ascii | 0x20*lanes
@@ -187,7 +187,7 @@ func signs(w uint64) uint64 {
 	return (^from(w, '-') | from(w, ':')&^from(w, 'A') | from(w, '{')) & highBits
 }
 
-// eightBytes returns text[i:i+8]. What is beyond the end is a letter.
+// eightBytes returns text[i:i+8], with letters in place of the bytes beyond the end.
 func eightBytes(text []byte, i int) uint64 {
 	if i+8 <= len(text) {
 		return binary.LittleEndian.Uint64(text[i : i+8])

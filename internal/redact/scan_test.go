@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// scanEveryByte is scan without its shortcuts: it looks wherever a pair of bytes may begin something, one by one.
+// scanEveryByte is scan without its shortcuts: it checks every pair of bytes that may begin a secret.
 func scanEveryByte(t *scanner, text []byte) {
 	t.text, t.done, t.token = text, 0, span{}
 	for i := range len(text) - 1 {
@@ -43,12 +43,12 @@ func scanEveryByte(t *scanner, text []byte) {
 	}
 }
 
-// The parts of texts that have, or nearly have, a secret.
+// The parts of texts that contain a secret, or nearly one.
 var textParts = strings.Split(`a|Z|9|  |-|--|.|..|:|=|/|@|$|{|}|_|"|'|\|é|password|token|name|key=|pwd: |://|user:x@|@tcp(db)|@unix(|--password |--log-level |Basic |bearer |BEARER|digest|hunter2|`+
 	`12345678|abcdef|0123456789abcdef|eyJhbGciOi|eyJzdWIiOi|.eyJ|sk-|AKIA|AKIAIOSFODNN7EXAMPLE|xoxb-1234567890|xoxb-123456789|ghp_|glpat-|hvs.|LTAI123456789012|hooks.slack.com/services/T0|`+
 	`api.telegram.org/bot1:x|-----BEGIN |PRIVATE KEY|-----|-----END |{SHA}abc|{SSHA}|$2a$|$6$saltsalt$hashhash|?sig=x|&token=|; |sha256~|dapi|SG.|kubernetes.io/|2026-05-04T09:30:00Z|10.0.0.1`, "|")
 
-func TestScanFindsWhatALookAtEveryByteFinds(t *testing.T) {
+func TestScanFindsWhatACheckOfEveryByteFinds(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	found := 0
 	for range 50_000 {
@@ -62,7 +62,7 @@ func TestScanFindsWhatALookAtEveryByteFinds(t *testing.T) {
 		fast.scan(text)
 		scanEveryByte(slow, text)
 		if !slices.Equal(fast.found, slow.found) {
-			t.Fatalf("in %q as %d are %v and not %v", text, fast.mode, slow.found, fast.found)
+			t.Fatalf("in %q with mode %d: found %v, want %v", text, fast.mode, slow.found, fast.found)
 		}
 		if len(slow.found) > 0 {
 			found++
@@ -71,7 +71,7 @@ func TestScanFindsWhatALookAtEveryByteFinds(t *testing.T) {
 	assert.Greater(t, found, 5_000)
 }
 
-// What is passed as plain holds nothing that any rule finds, whatever a string of it is in.
+// In a text that isPlain accepts, no rule finds anything, in any mode.
 func TestPlainStringsHoldNothing(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	short := 0

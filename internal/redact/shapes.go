@@ -27,8 +27,8 @@ const (
 )
 
 // scanner finds secrets in a text by their shape, and in assignments by the key before them. One pass over the text
-// (scan.go) finds where a secret may begin, and only there the scanner looks at more. Each look is bounded, or covers
-// bytes that no other look of its kind covers, so that the time is linear in the length of the text.
+// (scan.go) finds where a secret may begin, and only there the scanner checks further. Each check is bounded, or covers
+// bytes that no other check of its kind covers, so the time is linear in the length of the text.
 type scanner struct {
 	text  []byte
 	found []finding
@@ -385,7 +385,7 @@ func isURL(c byte) bool { return isVisible(c) && c != '<' && c != '>' }
 // maxWord is the length of the longest plain word. Anything longer is not prose.
 const maxWord = 16
 
-// isWord reports whether s is a plain word of prose: letters, of which only the first may be upper-case.
+// isWord reports whether s is a plain word of prose: only letters, all in lower case after the first.
 func isWord(s []byte) bool {
 	if len(s) == 0 || len(s) > maxWord {
 		return false

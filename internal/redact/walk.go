@@ -17,7 +17,7 @@ type walk struct {
 	edits   edits
 	facts   facts
 	scanner scanner
-	buffer  []byte // the text of the string that is being looked at
+	buffer  []byte // the text of the current string
 	decoded []byte // from base64
 
 	// Values whose masking depends on later members of their object, and values that have to be masked.
@@ -498,7 +498,7 @@ func (w *walk) note(n note, m *members, from, to int) {
 	isString := w.data[from] == '"'
 	switch n {
 	case dataOfObject, binaryDataOfObject, itemsOfObject, dataOfTemplate:
-		if w.data[from] == '{' || w.data[from] == '[' || isString {
+		if w.data[from] != 'n' { // null is kept
 			w.undecided = append(w.undecided, undecided{span{from, to}, n, w.pathNow()})
 		}
 	case pairName:

@@ -1,6 +1,5 @@
-// What the tests, the benchmarks and the control plane need alike: a certificate authority, an OTLP server, and a
-// collector's metrics and configuration. A module of its own, so that none of its dependencies becomes one of the
-// receiver's users.
+// Shared by the tests, the benchmarks and the control plane: a certificate authority, an OTLP server, and a Collector's
+// metrics and configuration. A module of its own, so that the receiver's users do not inherit its dependencies.
 module github.com/k8swatchlist/k8swatchlistreceiver/internal/testkit
 
 go 1.26.0

@@ -29,7 +29,7 @@ func TestRecoveryThatAnEarlierProcessBegan(t *testing.T) {
 					return fakeAnswer{steps: append(lines(added("a", 9), added("c", 6), markerLine(10)), minutely(20, 20)...)}
 				}}
 				kept, _ := s.readFor(t, 5*time.Minute, func(o *Options) {
-					o.Restore = func(_ context.Context, _ scope.Scope, add func(redact.Identity)) (Progress, error) {
+					o.Restore = func(_ context.Context, _ *scope.Scope, add func(redact.Identity)) (Progress, error) {
 						add(redact.Identity{UID: "uid-a", Namespace: "ns", Name: "a", ResourceVersion: "5"})
 						add(redact.Identity{UID: "uid-b", Namespace: "ns", Name: "b", ResourceVersion: "5"})
 						return Progress{ResourceVersion: "7", Closed: true, Lost: &Suspicion{

@@ -24,6 +24,8 @@ const (
 	Verified                      // a snapshot at Object.ResourceVersion was compared; no record
 	Suspected                     // history may have been lost, see Gap and Doubt; no record
 	Restated                      // the whole inventory was sent again as Known, and everything before Object.ResourceVersion was emitted; no record
+	Forgotten                     // the object is gone, which is not emitted; no record
+	Ended                         // the reader has ended, and nothing of it follows; no record
 )
 
 // Origin is how the reader learned of a change.
@@ -39,7 +41,7 @@ const (
 // Change is one item for the next consumer or for the checkpoint; see [Change.IsRecord]. Its object is already
 // redacted.
 type Change struct {
-	Scope  *scope.Scope // of the reader
+	Scope  *scope.Scope // of the reader; each reader has its own pointer, which identifies it
 	Type   Type
 	Origin Origin
 	// Inferred marks a deletion that no watch event reported: the object was missing from a snapshot.
@@ -47,7 +49,9 @@ type Change struct {
 	Inferred bool
 	Object   redact.Object
 	Key      Key // of the object
-	ReadAt   time.Time
+	// Suppressed is the number of states of the object that were not emitted since the last one that was.
+	Suppressed int
+	ReadAt     time.Time
 	// seen is a version up to and including which everything had already been read; none in the initial state.
 	seen version
 	// Advances marks a watch event: everything before it, and it, has been emitted.

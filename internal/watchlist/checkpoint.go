@@ -14,7 +14,7 @@ func (r *Reader) restore(ctx context.Context) {
 	if r.Restore == nil {
 		return
 	}
-	progress, err := r.Restore(ctx, r.Scope, func(id redact.Identity) {
+	progress, err := r.Restore(ctx, &r.Scope, func(id redact.Identity) {
 		if key := keyOf(id); r.owns(key) {
 			r.remember(key, id, parseVersion(id.ResourceVersion))
 		}
@@ -71,7 +71,7 @@ func (l lateStorage) isReady() bool {
 // be gone, which a relist shows. The whole inventory has to be written to it.
 func (r *Reader) restoreLate(ctx context.Context) error {
 	if !r.storage.restored {
-		progress, err := r.Restore(ctx, r.Scope, func(id redact.Identity) {
+		progress, err := r.Restore(ctx, &r.Scope, func(id redact.Identity) {
 			key := keyOf(id)
 			if _, known := r.inventory.get(key); !known && r.owns(key) {
 				r.remember(key, id, version{})

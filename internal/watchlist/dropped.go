@@ -12,22 +12,23 @@ import (
 const reasonDropped = "dropped"
 
 const (
-	// firstRedelivery is how long after a record was dropped its object is emitted again. The pause doubles with each
-	// redelivery whose records are dropped too, up to the relist interval: whoever denies everything is not hammered.
+	// firstRedelivery is how long after a record was dropped its object is emitted again. The delay doubles with each
+	// redelivery whose records are dropped too, up to the relist interval, so that a consumer that denies everything is
+	// not hammered.
 	firstRedelivery = time.Minute
-	// lastRedelivery is the longest pause where there are no relists.
+	// lastRedelivery is the longest delay if there are no relists.
 	lastRedelivery = 6 * time.Hour
 )
 
-// drops hand the records that the next consumer refused permanently from the delivery to the reader.
+// drops passes permanently refused records from the delivery to the reader.
 type drops struct {
 	mu       sync.Mutex
 	changes  []droppedChange
-	accepted bool // something was accepted since
+	accepted bool // a record was accepted since
 	signal   chan struct{}
 }
 
-// droppedChange is what is needed of a dropped record.
+// droppedChange is the needed part of a dropped record.
 type droppedChange struct {
 	kind     Type
 	key      Key
@@ -36,8 +37,8 @@ type droppedChange struct {
 	at       time.Time
 }
 
-// Dropped notes records of this reader that the next consumer refused permanently. Whoever folds the records does not
-// have them, so their objects are emitted again by a comparison soon. It is safe for concurrent use.
+// Dropped notes records of this reader that the next consumer refused permanently. A backend that folds the records
+// lacks them, so a comparison soon emits their objects again. It is safe for concurrent use.
 func (r *Reader) Dropped(changes []Change) {
 	r.drops.mu.Lock()
 	defer r.drops.mu.Unlock()
@@ -66,7 +67,7 @@ func (d *drops) wake() {
 	}
 }
 
-// denial is a time in which records were dropped, until the gap record that reports it.
+// denial is a period in which records were dropped, until the gap record that reports it.
 type denial struct {
 	records  int
 	from, to version
@@ -87,8 +88,8 @@ func (d *denial) add(c droppedChange) {
 	}
 }
 
-// noteDrops takes what was dropped into account: of an object whose newest record was dropped nobody has the version,
-// and one whose deletion was dropped still exists for whoever reads the records.
+// noteDrops updates the inventory for dropped records: an object whose newest record was dropped has no known version,
+// and one whose deletion was dropped still exists for the reader of the records.
 func (r *Reader) noteDrops() {
 	r.drops.mu.Lock()
 	changes, accepted := r.drops.changes, r.drops.accepted
@@ -133,18 +134,18 @@ func (r *Reader) reportDrops(ctx context.Context) error {
 	return err
 }
 
-// restoreDenial goes on with records that were dropped in an earlier process, which did not come to report them.
+// restoreDenial continues with records that were dropped in an earlier process, which did not report them.
 func (r *Reader) restoreDenial(g *GapInfo) {
 	r.denial = denial{
 		records: g.Dropped, from: parseVersion(g.FromRV), to: parseVersion(g.ToRV), since: g.From,
-		over: true, // whether the consumer accepts now, the gap record will show
+		over: true, // the gap record will show whether the consumer accepts now
 	}
 }
 
-// redelivery is when objects whose version nobody has are emitted again.
+// redelivery is the schedule for emitting objects whose records were dropped again.
 type redelivery struct {
-	at    time.Time // zero: nothing is to be emitted again
-	last  time.Time // when the one before began
+	at    time.Time // zero: nothing has to be emitted again
+	last  time.Time // when the previous one began
 	pause time.Duration
 }
 
@@ -165,7 +166,8 @@ func (r *Reader) scheduleRedelivery() {
 	d.at = time.Now().Add(spread(d.pause))
 }
 
-// beginRedelivery makes the next relist, at once and with the objects, emit what nobody has, if that is still so.
+// beginRedelivery starts a relist with whole objects at once, which emits the objects whose records were dropped, if
+// there still are any.
 func (f *follower) beginRedelivery() {
 	d := &f.schedule.redelivery
 	d.at, d.last = time.Time{}, time.Now()
@@ -177,7 +179,7 @@ func (f *follower) beginRedelivery() {
 	f.armRelist()
 }
 
-// hasUnknown reports whether the version of some object is not known to whoever reads the records.
+// hasUnknown reports whether the last accepted version of some object is unknown.
 func (inv *inventory) hasUnknown() bool {
 	for key, e := range inv.entries {
 		_, compared := inv.contents[key] // it has no version at all

@@ -24,6 +24,7 @@ type lostHistory struct {
 	widened bool
 
 	added, modified, deleted int
+	vanished                 int // deletions that are not emitted
 }
 
 // Doubt is how certain it is that history was lost. It decides when a gap is emitted.
@@ -32,8 +33,8 @@ type Doubt uint8
 const (
 	// checked: nothing suggests a loss, but it has to be checked. Only differences make a gap.
 	checked Doubt = iota
-	// suspected: the stream ended in a way that may have lost something. Unless the server has not advanced since, an
-	// object may have come and gone, which no snapshot shows.
+	// suspected: the stream ended in a way that may have lost something. If the server has advanced since, an object
+	// may have been created and deleted again, which no snapshot shows.
 	suspected
 	// certain: the server no longer has the history, or sent what could not be read.
 	certain
@@ -49,7 +50,7 @@ func (r *Reader) loseHistory(reason string, how Doubt) {
 	}
 	if r.lost.ask && reason == reasonExpired { // it does not, and an earlier process emitted differences without a gap
 		r.lost.noted = false
-		r.lost.added, r.lost.modified, r.lost.deleted = 0, 0, 0
+		r.lost.added, r.lost.modified, r.lost.deleted, r.lost.vanished = 0, 0, 0, 0
 	}
 	r.lost.ask = false
 	if how > r.lost.doubt {
@@ -80,9 +81,10 @@ func (r *Reader) resetHistory(cause error) {
 	r.Logger.Warn("server's history was set back, comparing everything with a fresh snapshot", r.fields(cause)...)
 }
 
-// compareBeside compares with a snapshot beside the live stream what an earlier process had begun to recover. The stream
-// resumes from the position and so delivers what came and went since: an object that the earlier process emitted from its
-// snapshot may be in no checkpoint, and then only its deletion event shows that it is gone.
+// compareBeside finishes a recovery that an earlier process had begun, by comparing with a snapshot beside the live
+// stream. The stream resumes from the position, so it also delivers objects that were created and deleted since. An
+// object that the earlier process emitted from its snapshot may be in no checkpoint; then only its deletion event shows
+// that it is gone.
 func (r *Reader) compareBeside() {
 	r.schedule.relistObjects = true
 	r.verifySoon()
@@ -157,7 +159,11 @@ func (l *lostHistory) count(t Type) {
 	}
 }
 
+// differences returns the number of emitted differences, which a gap record reports.
 func (l *lostHistory) differences() int { return l.added + l.modified + l.deleted }
+
+// differs reports whether a comparison found any difference, including deletions that are not emitted.
+func (l *lostHistory) differs() bool { return l.differences()+l.vanished > 0 }
 
 // isGap reports whether a snapshot at that version shows, or leaves possible, that changes were missed.
 func (l *lostHistory) isGap(until version) bool {

@@ -44,6 +44,9 @@ func keyOf(id redact.Identity) (key Key) {
 	return key
 }
 
+// KeyOf returns the key of the object with this UID.
+func KeyOf(uid string) Key { return keyOf(redact.Identity{UID: uid}) }
+
 func parseUUID(s string, into *Key) bool {
 	if len(s) != 36 || s[8] != '-' || s[13] != '-' || s[18] != '-' || s[23] != '-' {
 		return false

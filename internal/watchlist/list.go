@@ -151,7 +151,7 @@ func (s *listedSnapshot) readItem() error {
 	return nil
 }
 
-// endPage goes on to the next page or, after the last one, writes the end marker.
+// endPage continues with the next page or, after the last one, writes the end marker.
 func (s *listedSnapshot) endPage() error {
 	if s.req.Continue == "" {
 		s.resourceVersion = s.meta.ResourceVersion

@@ -75,7 +75,12 @@ func (r *Reader) liveObject(ctx context.Context, s *stream, f frame, t Type, onD
 	}
 	c := Change{Type: t, Origin: Live, Object: obj, Key: key}
 	c.Advances = !rv.none() && !r.position.covers(rv, key)
-	if err := r.emit(ctx, c, liveEmitTimeout); err != nil {
+	if t == Deleted {
+		err = r.emitDeletion(ctx, c, liveEmitTimeout)
+	} else {
+		err = r.emit(ctx, c, liveEmitTimeout)
+	}
+	if err != nil {
 		return err
 	}
 	if t == Deleted {

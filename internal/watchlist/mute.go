@@ -42,7 +42,7 @@ func (r *Reader) compareUnanswered(end ending) bool {
 
 // judgeWatches is called when a snapshot is complete, before the recorded loss is cleared.
 func (r *Reader) judgeWatches(pass *snapshotPass) {
-	differs := r.lost != nil && r.lost.differences() > 0
+	differs := r.lost != nil && r.lost.differs()
 	again := r.Knowledge.doubtsWatches() && r.server.mute+r.server.unanswered > 0
 	switch {
 	case r.server.historyReset: // that explains a silent watch

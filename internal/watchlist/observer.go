@@ -5,6 +5,7 @@ type Observer interface {
 	StreamOpened(kind string)  // snapshot, list, resume or rotate
 	StreamEnded(reason string) // see endReason
 	DuplicateDropped()
+	Suppressed(reason string) // a change was not emitted: deleted, dedup_interval
 	FrameUndecodable()
 	FrameOfAnotherKind() // an event had another kind than the resource's; it is read all the same
 	Recovered()          // a change marked recovered was emitted
@@ -21,6 +22,7 @@ type NopObserver struct{}
 func (NopObserver) StreamOpened(string)  {}
 func (NopObserver) StreamEnded(string)   {}
 func (NopObserver) DuplicateDropped()    {}
+func (NopObserver) Suppressed(string)    {}
 func (NopObserver) FrameUndecodable()    {}
 func (NopObserver) FrameOfAnotherKind()  {}
 func (NopObserver) Recovered()           {}

@@ -21,7 +21,7 @@ const (
 type pendingObjects struct {
 	objects map[Key]pendingObject
 	bytes   int
-	missed  int // missed objects of which only the metadata is known
+	missed  int // missed objects whose metadata is all that is known
 }
 
 type pendingObject struct {

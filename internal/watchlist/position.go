@@ -7,8 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 )
 
-// version is a resourceVersion. The zero value is none. Nearly all fit a uint64, which keeps the inventory
-// free of pointers; what does not (over 19 digits, or the opaque strings of some aggregated APIs) is kept as text.
+// version is a resourceVersion. The zero value is none. Nearly all fit a uint64, which keeps the inventory free of
+// pointers; others (over 19 digits, or the opaque strings of some aggregated APIs) are kept as text.
 type version struct {
 	number uint64
 	text   string
@@ -21,7 +21,7 @@ func parseVersion(rv string) version {
 	if n, err := strconv.ParseUint(rv, 10, 64); err == nil && rv[0] != '0' && rv[0] != '+' {
 		return version{number: n}
 	}
-	return version{text: strings.Clone(rv)} // it outlives the object that it was cut from
+	return version{text: strings.Clone(rv)} // it outlives the object that it is a slice of
 }
 
 // VersionBefore reports whether a is known to be an earlier resourceVersion than b.
@@ -40,8 +40,8 @@ func (v version) String() string {
 	}
 }
 
-// comparable reports whether order has a meaning for v: Kubernetes guarantees it for decimal numbers of any
-// length, and servers that use anything else can only be asked whether two versions are equal.
+// comparable reports whether v has an order: Kubernetes guarantees one for decimal numbers of any length. Other
+// versions can only be compared for equality.
 // https://github.com/kubernetes/enhancements/issues/5504
 func (v version) comparable() bool {
 	if v.text == "" {
@@ -51,7 +51,7 @@ func (v version) comparable() bool {
 	return err == nil
 }
 
-// compareVersions returns the order of a and b, and false where there is none.
+// compareVersions returns the order of a and b, and false if there is none.
 func compareVersions(a, b version) (order int, ok bool) {
 	if a.text == "" && b.text == "" && a.number != 0 && b.number != 0 {
 		switch {
@@ -66,8 +66,7 @@ func compareVersions(a, b version) (order int, ok bool) {
 	return order, err == nil
 }
 
-// atLeast reports whether v is known to be b or later. Versions without an order are at least each other
-// only when they are equal.
+// atLeast reports whether v is known to be b or later. For versions without an order that means that they are equal.
 func (v version) atLeast(b version) bool {
 	if order, ok := compareVersions(v, b); ok {
 		return order >= 0
@@ -81,9 +80,9 @@ func (v version) before(b version) bool {
 	return ok && order < 0
 }
 
-// position is how far a resource has been read: everything up to and including rv, and if it is not closed,
-// of rv itself perhaps only the objects in at. Several events can share one version: when a lease runs out,
-// etcd deletes all the keys that hang on it in a single revision.
+// position is how far a resource has been read: everything up to and including rv or, if it is not closed, perhaps only
+// the objects in at of rv itself. Several events can share one version: when a lease expires, etcd deletes all of its
+// keys in a single revision.
 type position struct {
 	rv     version
 	closed bool
@@ -95,10 +94,10 @@ func closedPosition(rv version) position { return position{rv: rv, closed: true}
 // none reports whether the initial state is yet to be read.
 func (p *position) none() bool { return p.rv.none() && !p.closed }
 
-// unversioned reports whether what was read has no version, so that nothing can be watched from there.
+// unversioned reports whether the resource was read without a version, so that no watch can start from there.
 func (p *position) unversioned() bool { return p.rv.none() && p.closed }
 
-// covers reports whether the event has been read already.
+// covers reports whether the event has already been read.
 func (p *position) covers(rv version, key Key) bool {
 	if rv == p.rv && !rv.none() {
 		if p.closed {
@@ -114,8 +113,8 @@ func (p *position) covers(rv version, key Key) bool {
 	return rv.before(p.rv)
 }
 
-// hasPassed reports whether everything up to and including rv has been read. Where the position is at rv itself, more
-// events of that version may follow, until it is closed or a later one comes.
+// hasPassed reports whether everything up to and including rv has been read. If the position is at rv itself, more
+// events of that version may follow until it is closed or a later one arrives.
 func (p *position) hasPassed(rv version) bool {
 	return p.rv.atLeast(rv) && (p.closed || p.rv != rv)
 }
@@ -133,7 +132,7 @@ func (p *position) advance(rv version, key Key) {
 	}
 }
 
-// close moves the position to a version of which everything has been read, as a bookmark says.
+// close moves the position to a version that has been read completely, such as a bookmark's.
 func (p *position) close(rv version) {
 	if rv.none() || rv.before(p.rv) {
 		return
@@ -150,8 +149,8 @@ func (p *position) allBefore(rv version) version {
 	return p.rv
 }
 
-// resumeVersion is where a watch has to start so that nothing after the position is missed. Without
-// bookmarks the position's own version may have been cut in the middle, and then it is read again.
+// resumeVersion returns where a watch has to start so that nothing after the position is missed. Without bookmarks, the
+// position's own version may have been cut in the middle and is read again.
 func (p *position) resumeVersion(repeatLast bool) string {
 	if repeatLast {
 		return p.allBefore(p.rv).String()

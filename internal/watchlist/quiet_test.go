@@ -59,7 +59,7 @@ func TestQuietEventsBehindAnIdleTimeoutAndCompaction(t *testing.T) {
 	}
 }
 
-// A stream that delivered something, was then silent for a while and was cut had been alive until then, too.
+// A stream that delivered something, was then silent for a while, and was then cut counts as alive until the cut.
 func TestEventsStreamThatIsCutAfterAQuietWhile(t *testing.T) {
 	for quiet, gaps := range map[time.Duration]int{20 * time.Second: 0, time.Second: 1} {
 		synctest.Test(t, func(t *testing.T) {
@@ -80,8 +80,8 @@ func TestEventsStreamThatIsCutAfterAQuietWhile(t *testing.T) {
 	}
 }
 
-// Many Events expire at one version. Where a watch ends in the middle of it, and its history is gone, that version is part of
-// the gap.
+// Many Events expire at one version. If a watch ends in the middle of that version, and the history is gone, the
+// version is part of the gap.
 func TestGapIncludesAVersionThatWasReadInPart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &fakeServer{answers: func(n int, req Request) fakeAnswer {
@@ -104,7 +104,7 @@ func TestGapIncludesAVersionThatWasReadInPart(t *testing.T) {
 
 func version1(n int) version { return version{number: uint64(n)} }
 
-// Events that a quiet stream delivers after a comparison began are not lost.
+// Events that a quiet stream delivers after the start of a comparison are not lost.
 func TestEventsInFlightDuringAQuietComparison(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		compared := make(chan struct{})
@@ -128,7 +128,8 @@ func TestEventsInFlightDuringAQuietComparison(t *testing.T) {
 	})
 }
 
-// A server whose watch does not know the version of its list is asked less and less often, and no gap claims a loss.
+// If the watch of a server never knows the version of its list, the server is asked less and less often, and no gap
+// claims a loss.
 func TestWatchThatNeverKnowsTheVersionOfTheList(t *testing.T) {
 	for name, alive := range map[string]time.Duration{"at once": 0, "after 11 seconds": 11 * time.Second} {
 		t.Run(name, func(t *testing.T) {

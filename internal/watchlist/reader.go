@@ -49,6 +49,10 @@ type Options struct {
 	QuietInterval time.Duration
 	EmitSnapshots bool // a relist emits every object, not only what differs
 	SkipInitial   bool // only changes are emitted, not the initial state
+	OmitDeletions bool // deletions are not emitted: the objects are observations that expire
+	// DedupInterval is the time within which only the first and the last state of an object are emitted; 0 is off.
+	DedupInterval time.Duration
+	Holding       *Holding // bounds the states held back in all readers that share it; nil holds none back
 	// Optional means that the resource is read only if the rights allow it: if they are missing, that is no fault, and
 	// the server is asked again rarely.
 	Optional bool
@@ -57,9 +61,12 @@ type Options struct {
 	UntilGone bool
 
 	// Restore returns the checkpoint of an earlier reader of the scope: it calls add for each object and then returns
-	// the progress. After an error the reader starts as if there were no checkpoint. If Restore is set, the reader also
-	// emits changes that are not records (see [Change.IsRecord]), from which the checkpoint is updated.
-	Restore func(ctx context.Context, s scope.Scope, add func(redact.Identity)) (Progress, error)
+	// the progress. The pointer is the Scope of all changes of this reader. After an error the reader starts as if there
+	// were no checkpoint. If Restore is set, the reader also emits changes that are not records (see [Change.IsRecord]),
+	// from which the checkpoint is updated.
+	Restore func(ctx context.Context, reader *scope.Scope, add func(redact.Identity)) (Progress, error)
+	// EmitLast is called when Run returns, with a change of type Ended. It must not refuse it. nil: nobody needs it.
+	EmitLast func(Change)
 
 	Observer Observer
 	Logger   *zap.Logger
@@ -144,6 +151,8 @@ type Reader struct {
 
 	apis chan scope.API // receives the API version or kind in which the server now serves the resource
 
+	dedup *dedup // nil: every state is emitted
+
 	backoff *backoff.ExponentialBackOff
 	slow    *backoff.ExponentialBackOff // for errors that a person has to correct
 }
@@ -212,7 +221,7 @@ func NewReader(o Options) *Reader {
 		o.Knowledge = NewKnowledge(o.Scope.GroupResource, false)
 	}
 	removed, remove := context.WithCancel(context.Background())
-	return &Reader{
+	r := &Reader{
 		removed:      removed,
 		remove:       remove,
 		Options:      o,
@@ -223,6 +232,11 @@ func NewReader(o Options) *Reader {
 		backoff:      retry.NewBackoff(800*time.Millisecond, 30*time.Second),
 		slow:         retry.NewBackoff(10*time.Second, time.Minute),
 	}
+	if o.DedupInterval > 0 {
+		r.dedup = newDedup(&r.Options)
+		r.Emitter = r.dedup
+	}
+	return r
 }
 
 // owns reports whether this process emits the object. It guards everything that enters the inventory or the queue.
@@ -230,7 +244,15 @@ func (r *Reader) owns(key Key) bool { return r.Owns == nil || r.Owns(key) }
 
 // Run reads until ctx ends; see also Options.UntilGone and Remove. No other fault of the server ends it.
 func (r *Reader) Run(ctx context.Context) {
-	defer func() { r.Observer.InventoryChanged(-r.inventory.len()) }()
+	defer func() {
+		r.Observer.InventoryChanged(-r.inventory.len())
+		if r.EmitLast != nil {
+			r.EmitLast(Change{Scope: &r.Scope, Type: Ended})
+		}
+	}()
+	if r.dedup != nil {
+		defer r.dedup.start(ctx)()
+	}
 	reading, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(r.removed, cancel)()

@@ -255,7 +255,7 @@ func (f *follower) finishRelist(ctx context.Context) error {
 	}
 	next, err := f.settleRelist(ctx, l, missed)
 	if err != nil {
-		if missed.differences() > 0 {
+		if missed.differs() {
 			f.lost = missed
 		}
 		return err
@@ -298,10 +298,10 @@ func (f *follower) settleRelist(ctx context.Context, l *relist, missed *lostHist
 		f.scheduleRelist(f.RelistInterval)
 		f.armRelist()
 	}
-	if missed.differences() > 0 && !f.Knowledge.watchDelivers.Load() && time.Since(f.began) >= resumeSilenceLimit {
+	if missed.differs() && !f.Knowledge.watchDelivers.Load() && time.Since(f.began) >= resumeSilenceLimit {
 		f.suspectMute()
 	}
-	if l.quiet && missed.differences() == 0 {
+	if l.quiet && !missed.differs() {
 		return f.keepQuiet, nil
 	}
 	return f.replaceLive, nil
@@ -316,8 +316,10 @@ func (f *follower) settleAbsent(ctx context.Context, l *relist, missed *lostHist
 		}
 	}
 	for _, key := range absent {
-		if err := missed.note(ctx, f.Reader); err != nil {
-			return err
+		if !f.OmitDeletions {
+			if err := missed.note(ctx, f.Reader); err != nil {
+				return err
+			}
 		}
 		if err := f.emitInferredDeletion(ctx, key, l.endVersion, snapshotEmitTimeout); err != nil {
 			return err
@@ -325,7 +327,7 @@ func (f *follower) settleAbsent(ctx context.Context, l *relist, missed *lostHist
 		if !f.position.hasPassed(l.endVersion) {
 			f.deletedAhead[key] = l.endVersion
 		}
-		missed.count(Deleted)
+		f.countDeletion(missed)
 	}
 	return nil
 }

@@ -231,6 +231,10 @@ func playScenario(t *testing.T, archive *txtar.Archive) *recordingQueue {
 func runReader(t *testing.T, o watchlist.Options, queue *recordingQueue, s scenario, extension *memstorage.Extension, until time.Time, crash bool, logger *zap.Logger) {
 	ctx, cancel := context.WithDeadline(t.Context(), until)
 	defer cancel()
+	queue.endsAt = time.Time{}
+	if crash {
+		queue.endsAt = until
+	}
 	if !s.storage {
 		reader := watchlist.NewReader(o)
 		queue.dropped, queue.acceptedAgain = reader.Dropped, reader.AcceptedAgain
@@ -350,6 +354,11 @@ func readScenarioConfig(t *testing.T, text string) scenario {
 			s.first = value
 		case "initial":
 			s.options.SkipInitial = value == "skip"
+		case "deletions":
+			s.options.OmitDeletions = value == "omit"
+		case "dedup":
+			s.options.DedupInterval = duration(value)
+			s.options.Holding = watchlist.NewHolding(1 << 20)
 		case "restart", "crash":
 			from, to, _ := strings.Cut(value, " to ")
 			s.restarts = append(s.restarts, restart{at: duration(from), until: duration(to), crash: key == "crash"})
@@ -369,6 +378,7 @@ type recordingQueue struct {
 	changes      []watchlist.Change
 	room         int
 	blockedUntil time.Time
+	endsAt       time.Time // takes nothing from then on, if that is set
 	freed        chan struct{}
 	offering     func(context.Context, []watchlist.Change)
 	accepted     func([]watchlist.Change)
@@ -392,7 +402,7 @@ func (q *recordingQueue) denies(c watchlist.Change) bool {
 func (q *recordingQueue) Offer(c watchlist.Change) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if len(q.changes) >= q.room && time.Now().Before(q.blockedUntil) {
+	if q.ended() || len(q.changes) >= q.room && time.Now().Before(q.blockedUntil) {
 		return false
 	}
 	if q.offering != nil {
@@ -416,7 +426,13 @@ func (q *recordingQueue) Offer(c watchlist.Change) bool {
 	return true
 }
 
+// ended reports whether the process of the reader has crashed.
+func (q *recordingQueue) ended() bool { return !q.endsAt.IsZero() && !time.Now().Before(q.endsAt) }
+
 func (q *recordingQueue) WaitForRoom(ctx context.Context) error {
+	if q.ended() {
+		return context.DeadlineExceeded
+	}
 	select {
 	case <-time.After(time.Until(q.blockedUntil)):
 		return nil
@@ -455,6 +471,9 @@ func (q *recordingQueue) transcript() []string {
 			} else if c.Object.JSON == "" {
 				line += " without body"
 			}
+			if c.Suppressed > 0 {
+				line += fmt.Sprintf(" suppressed %d", c.Suppressed)
+			}
 		}
 		lines = append(lines, strings.TrimSpace(line))
 	}
@@ -490,6 +509,7 @@ func (o *countingObserver) StreamOpened(kind string)   { o.count("opened " + kin
 func (o *countingObserver) StreamEnded(reason string)  { o.count("ended " + reason) }
 func (o *countingObserver) DuplicateDropped()          { o.count("duplicate") }
 func (o *countingObserver) FrameUndecodable()          { o.count("undecodable") }
+func (o *countingObserver) Suppressed(reason string)   { o.count("suppressed " + reason) }
 func (o *countingObserver) FrameOfAnotherKind()        { o.count("other kind") }
 func (o *countingObserver) Recovered()                 { o.count("recovered") }
 func (o *countingObserver) GapRecorded(reason string)  { o.count("gap " + reason) }

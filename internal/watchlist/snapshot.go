@@ -281,7 +281,7 @@ func (r *Reader) snapshotDeletion(ctx context.Context, pass *snapshotPass, f fra
 	if gone, ok := r.deletedAhead[key]; ok && gone == rv {
 		return nil
 	}
-	if err := r.emit(ctx, Change{Type: Deleted, Origin: Live, Object: obj, Key: key}, snapshotEmitTimeout); err != nil {
+	if err := r.emitDeletion(ctx, Change{Type: Deleted, Origin: Live, Object: obj, Key: key}, snapshotEmitTimeout); err != nil {
 		return err
 	}
 	r.forget(key)
@@ -319,7 +319,7 @@ func (r *Reader) completeSnapshot(ctx context.Context, pass *snapshotPass, rv ve
 				return err
 			}
 			if r.lost != nil {
-				r.lost.count(Deleted)
+				r.countDeletion(r.lost)
 			}
 		}
 	}
@@ -334,7 +334,7 @@ func (r *Reader) completeSnapshot(ctx context.Context, pass *snapshotPass, rv ve
 		clear(r.deletedAhead) // its versions belong to another history
 	}
 	r.server.listNext, r.doubted = false, doubted{}
-	if r.lost != nil && r.lost.differences() == 0 && rv == r.position.rv {
+	if r.lost != nil && !r.lost.differs() && rv == r.position.rv {
 		r.server.futile++
 	} else {
 		r.server.futile = 0
@@ -430,13 +430,15 @@ func (r *Reader) known(ctx context.Context, c Change) error {
 func (r *Reader) emitInferredDeletion(ctx context.Context, key Key, rv version, timeout time.Duration) error {
 	id := r.inventory.identity(key)
 	id.ResourceVersion = rv.String()
-	err := r.emit(ctx, Change{Type: Deleted, Origin: Recovered, Inferred: true, Key: key, Object: redact.Object{
+	err := r.emitDeletion(ctx, Change{Type: Deleted, Origin: Recovered, Inferred: true, Key: key, Object: redact.Object{
 		Identity: id, APIVersion: r.API.APIVersion(r.Scope.Group), Kind: r.API.Kind,
 	}}, timeout)
 	if err != nil {
 		return err
 	}
-	r.Observer.Recovered()
+	if !r.OmitDeletions {
+		r.Observer.Recovered()
+	}
 	r.forget(key)
 	return nil
 }

@@ -37,7 +37,7 @@ func objectTooLarge(err error) redact.Identity {
 	return redact.Identity{}
 }
 
-// identityInHead reads the identity of the object, as far as the frame shows it before the cut.
+// identityInHead reads the parts of the object's identity that the frame contains before the cut.
 func identityInHead(head []byte) (id redact.Identity) {
 	dec := json.NewDecoder(bytes.NewReader(head))
 	_ = members(dec, func(key string) error { // a frame that was cut ends in an error
@@ -64,7 +64,7 @@ func identityInHead(head []byte) (id redact.Identity) {
 
 var errOther = errors.New("another member")
 
-// members calls member with the key of each member of an object, as far as the object can be read. If member returns
+// members calls member with the key of each member of an object, up to where the object can be read. If member returns
 // errOther, it has not read the value, which is then skipped.
 func members(dec *json.Decoder, member func(key string) error) error {
 	if token, err := dec.Token(); err != nil || token != json.Delim('{') {

@@ -17,8 +17,8 @@ const (
 	clusterUIDRights = "cluster-uid"
 )
 
-// kubeconfig is of a service account that may read what is configured and nothing else, and leads to the proxy. It
-// trusts the API server and the front.
+// kubeconfig returns a kubeconfig, with the proxy as the server, of a service account that may only read the configured
+// resources. It trusts the API server and the front.
 func (r *run) kubeconfig() string {
 	t := r.t
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: accountName}}
@@ -42,7 +42,7 @@ func (r *run) kubeconfig() string {
 	return r.cluster.KubeconfigVia(t, config, r.proxy.Address())
 }
 
-// editClusterUID gives the collector the right to ask for the UID of the cluster, or takes it away.
+// editClusterUID grants or revokes the Collector's right to read the UID of the cluster.
 func (r *run) editClusterUID() {
 	if r.clusterUID {
 		if err := r.cluster.Client.RbacV1().ClusterRoleBindings().Delete(r.t.Context(), roleOf(clusterUIDRights), metav1.DeleteOptions{}); err != nil {
@@ -57,19 +57,19 @@ func (r *run) editClusterUID() {
 	r.clusterUID = true
 }
 
-// knownUID is the UID of the cluster as far as the collector may know it.
+// knownUID returns the UID of the cluster if the Collector may know it.
 func (r *run) knownUID() string {
 	if !r.clusterUID {
 		return ""
 	}
 	system, err := r.cluster.Client.CoreV1().Namespaces().Get(r.t.Context(), metav1.NamespaceSystem, metav1.GetOptions{})
 	if err != nil {
-		r.t.Fatalf("cannot ask for the UID of the cluster: %v", err)
+		r.t.Fatalf("cannot get the UID of the cluster: %v", err)
 	}
 	return string(system.UID)
 }
 
-// grant gives the collector rights. They may have been granted before.
+// grant grants rights to the Collector, which may already have them.
 func (r *run) grant(name string, rules ...rbacv1.PolicyRule) {
 	t, rbac := r.t, r.cluster.Client.RbacV1()
 	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: roleOf(name)}, Rules: rules}
@@ -88,7 +88,7 @@ func (r *run) grant(name string, rules ...rbacv1.PolicyRule) {
 
 func roleOf(rights string) string { return "chaos:" + rights }
 
-// createNamespaces creates those that are not there from the start.
+// createNamespaces creates the namespaces that do not exist from the start.
 func (r *run) createNamespaces() {
 	for _, name := range []string{otherNamespace, stillNamespace} {
 		object := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
@@ -96,7 +96,7 @@ func (r *run) createNamespaces() {
 			r.t.Fatal(err)
 		}
 	}
-	harness.Poll(r.t, startPatience, "the namespace default", func() string {
+	harness.Poll(r.t, startTimeout, "the namespace default", func() string {
 		if _, err := r.cluster.Client.CoreV1().Namespaces().Get(r.t.Context(), namespace, metav1.GetOptions{}); err != nil {
 			return err.Error()
 		}

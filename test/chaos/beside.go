@@ -7,14 +7,14 @@ import (
 	"time"
 )
 
-// beside is a fault that goes on beside others.
+// beside is a fault that continues during others.
 type beside struct {
 	kind  Kind
 	until time.Time
 	end   func()
 }
 
-// endBeside ends those of the faults that go on beside others for which it is time.
+// endBeside ends the concurrent faults that are due.
 func (r *run) endBeside(due func(beside) bool) {
 	for i := 0; i < len(r.beside); {
 		b := r.beside[i]
@@ -28,7 +28,7 @@ func (r *run) endBeside(due func(beside) bool) {
 	}
 }
 
-// untilBeside is how long it is until one of them ends.
+// untilBeside returns the time until one of them ends.
 func (r *run) untilBeside() time.Duration {
 	soonest := progressEvery
 	for _, b := range r.beside {
@@ -37,7 +37,7 @@ func (r *run) untilBeside() time.Duration {
 	return soonest
 }
 
-// causes notes that something begins, and returns what notes that it is over.
+// causes records the beginning of a cause, and returns a function that records its end.
 func (r *run) causes(k Kind) (over func()) {
 	i := len(r.caused)
 	r.caused = append(r.caused, Cause{Kind: k, From: time.Now(), To: time.Now().Add(24 * time.Hour)})
@@ -46,7 +46,7 @@ func (r *run) causes(k Kind) (over func()) {
 	}
 }
 
-// spoilers decides at random what the front does to streams, which are many at a time.
+// spoilers chooses the front's faults of streams at random. Streams are concurrent.
 type spoilers struct {
 	mu     sync.Mutex
 	random *rand.Rand
@@ -56,7 +56,7 @@ func newSpoilers(seed uint64) *spoilers {
 	return &spoilers{random: rand.New(rand.NewPCG(seed, 0x59011))}
 }
 
-// chance is true once in n times.
+// chance returns true once in n times on average.
 func (s *spoilers) chance(n int) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -69,7 +69,7 @@ func (s *spoilers) below(d time.Duration) time.Duration {
 	return time.Duration(s.random.Int64N(int64(d)))
 }
 
-// size is a number up to most, of which small ones are as likely as large ones.
+// size returns a number up to most, with an even distribution of orders of magnitude.
 func (s *spoilers) size(most int64) int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -7,11 +7,11 @@ import (
 	"github.com/k8swatchlist/k8swatchlistreceiver/test/harness"
 )
 
-// Cause is something that was done to the parts, and may explain a gap.
+// Cause is a fault that may explain a gap.
 type Cause struct {
 	Kind     Kind
 	From, To time.Time
-	// Revision of etcd when it was over. What was read only up to an earlier one may need history that is gone.
+	// Revision of etcd when it was over. A reader at an earlier revision may need history that is gone.
 	Revision int64
 }
 
@@ -20,7 +20,7 @@ const gapEvent = "k8s.watch.gap"
 // Gap is a gap record.
 type Gap struct {
 	Reason            string
-	Namespace         string // "": the gap is of all namespaces
+	Namespace         string // "": the gap covers all namespaces
 	From, To          int64  // revisions
 	FromTime, ToTime  time.Time
 	At                time.Time // when it was stored
@@ -34,7 +34,7 @@ func newGap(record harness.Record, at time.Time) Gap {
 		fromText: streamText(record, "k8s.gap.from_resource_version"), endText: streamText(record, "k8s.gap.to_resource_version"),
 	}
 	g.From, g.To = number(g.fromText), number(g.endText)
-	// Where no time is given, the gap is as long as it can be.
+	// Without times, the gap is assumed to be as long as possible.
 	g.ToTime = at
 	if t, err := time.Parse(time.RFC3339Nano, streamText(record, "k8s.gap.from_time")); err == nil {
 		g.FromTime = t
@@ -63,7 +63,7 @@ func (g Gap) String() string {
 		g.fromText, g.FromTime.Format(clock), g.endText, g.ToTime.Format(clock), g.Found, g.At.Format(clock))
 }
 
-// covers reports whether what happened in a namespace at a revision lies in the gap.
+// covers reports whether the gap includes a namespace's revision.
 func (g Gap) covers(namespace string, revision int64) bool {
 	return (g.Namespace == "" || g.Namespace == namespace) && g.From < revision && revision <= g.To
 }
@@ -72,14 +72,15 @@ const (
 	// windowOfCache is how far the API server's watch cache reaches back at least.
 	// https://github.com/kubernetes/kubernetes/blob/v1.37.2/staging/src/k8s.io/apiserver/pkg/storage/cacher/watch_cache.go, eventFreshDuration
 	windowOfCache = 75 * time.Second
-	// causeSlack is how much later than a cause its effects may begin.
+	// causeSlack is how much later the effects of a cause may begin.
 	causeSlack = 5 * time.Second
 )
 
-// uncached are the resources whose watches the API server serves from etcd, so that a compaction takes their history.
+// uncached reports whether the API server serves a resource's watches from etcd, so that a compaction removes their
+// history.
 func uncached(resource string) bool { return resource == "events" }
 
-// takesHistory reports whether after this the API server has no history of a resource from before.
+// takesHistory reports whether the API server loses the earlier history of a resource.
 func (k Kind) takesHistory(resource string) bool {
 	switch k {
 	case APIServerKilled, APIServerStopped, HistoryLost, HistoryLostDown, EtcdRestored:
@@ -92,7 +93,7 @@ func (k Kind) takesHistory(resource string) bool {
 	return false
 }
 
-// blinds reports whether a reader may see nothing for as long as this lasts.
+// blinds reports whether a reader may be cut off while this lasts.
 func (k Kind) blinds() bool {
 	switch k {
 	case CollectorKilled, CollectorRestarted, CollectorKilledOften, KilledMeantime, APIServerKilled, APIServerStopped, HistoryLost,
@@ -104,12 +105,12 @@ func (k Kind) blinds() bool {
 	return false
 }
 
-// overlaps reports whether it went on in the time of a gap.
+// overlaps reports whether the cause was active during a gap.
 func (c Cause) overlaps(g Gap) bool {
 	return !c.From.After(g.ToTime) && !c.To.Add(causeSlack).Before(g.FromTime)
 }
 
-// justified returns the kind of fault that explains a gap; "" if nothing on the schedule does.
+// justified returns the kind of fault that explains a gap, or "" if the schedule has none.
 func (e Evidence) justified(g Gap) Kind {
 	switch g.Reason {
 	case "expired":
@@ -145,8 +146,8 @@ func (e Evidence) causedBy(g Gap, is func(Cause) bool) Kind {
 	return Nothing
 }
 
-// justifiedExpiry looks for what took the history that a reader needed. A compaction alone is none for a stream that was
-// alive until its end and that nothing has happened on since: such a stream has delivered everything.
+// justifiedExpiry looks for the loss of the history that a reader needed. A compaction alone is not enough for a stream
+// that was alive until its end and has had no events since: such a stream has delivered everything.
 func (e Evidence) justifiedExpiry(g Gap) Kind {
 	blinded := e.causedBy(g, func(c Cause) bool { return c.Kind.blinds() })
 	for _, c := range e.Causes {
@@ -164,7 +165,7 @@ func (e Evidence) justifiedExpiry(g Gap) Kind {
 	return Nothing
 }
 
-// happenedIn reports whether etcd saw anything in the gap.
+// happenedIn reports whether etcd has any event in the gap.
 func (e Evidence) happenedIn(g Gap) bool {
 	for _, event := range e.Events {
 		if g.covers(e.namespaceOf(event), event.Revision) {

@@ -8,9 +8,8 @@ import (
 	"time"
 )
 
-// TestChaos runs the seeds that the environment names, one after the other: CHAOS_SEED is the first, CHAOS_SEEDS how
-// many, CHAOS_DURATION how long the faults of each last, and CHAOS_FAULTS, if that is set, which kinds there are, with
-// commas between them.
+// TestChaos runs the seeds from the environment, one after another: CHAOS_SEED is the first, CHAOS_SEEDS their number,
+// CHAOS_DURATION the duration of each one's faults, and CHAOS_FAULTS, if set, the kinds of faults, separated by commas.
 func TestChaos(t *testing.T) {
 	first := number64(t, "CHAOS_SEED", 1)
 	seeds := number64(t, "CHAOS_SEEDS", 1)

@@ -10,22 +10,22 @@ import (
 	"github.com/k8swatchlist/k8swatchlistreceiver/test/harness"
 )
 
-// wording is what an operator edits in the collector's configuration without meaning to read anything else, but for the
-// namespaces.
+// wording is the part of the Collector's configuration that an operator edits without changing what is read, except for
+// the namespaces.
 type wording struct {
 	selector   int // which spelling
 	namespaces int // which list
 	version    int // which version is pinned
 }
 
-// The ways to write it, taken in turn.
+// The alternatives, used in turn.
 var (
 	selectors      = []string{chosenKey + "=" + chosenValue, chosenKey + " in (" + chosenValue + ")", chosenKey + "==" + chosenValue, " " + chosenKey + "  =  " + chosenValue + " "}
 	namespaceLists = [][]string{{namespace, otherNamespace}, nil, {otherNamespace, namespace}}
 	pinnedVersions = []string{"", "v1", "v2"}
 )
 
-// What each of them is applied to.
+// The resources that they are applied to.
 const (
 	selectedResource  = "pods"
 	spreadResource    = "deployments.apps"
@@ -43,7 +43,7 @@ func (w wording) selectorOf(configured string) string {
 	return selectors[w.selector%len(selectors)]
 }
 
-// namespacesOf are the namespaces that are read one by one; none if all are read at once.
+// namespacesOf returns the namespaces that are read separately; none if all are read at once.
 func (w wording) namespacesOf(configured string) []string {
 	switch configured {
 	case spreadResource:
@@ -61,7 +61,7 @@ func (w wording) versionOf(configured string) string {
 	return pinnedVersions[w.version%len(pinnedVersions)]
 }
 
-// scopes are what the readers of a resource cover.
+// scopes returns the scopes of a resource's readers.
 func (w wording) scopes(o *objects) []scope.Scope {
 	namespaces := w.namespacesOf(o.configured)
 	if len(namespaces) == 0 {
@@ -74,7 +74,7 @@ func (w wording) scopes(o *objects) []scope.Scope {
 	return scopes
 }
 
-// resources is the list of resources in the configuration.
+// resources returns the list of resources in the configuration.
 func (w wording) resources() string {
 	var b strings.Builder
 	for _, o := range all {
@@ -92,7 +92,7 @@ func (w wording) resources() string {
 	return b.String()
 }
 
-// rescopes reports whether the readers of a resource have not always covered the same.
+// rescopes reports whether the scopes of a resource's readers change during a run.
 func rescopes(resource string) bool {
 	return resource == harness.Name(objectsOf(spreadResource).resource)
 }
@@ -107,6 +107,7 @@ receivers:
     kube_api_burst: 200
     storage: file_storage
     body: %s
+    events: {deleted: true}   # so that the fold has to agree with what the API server holds
     relist: {interval: %s, rotate_interval: %s}
     queue: {max_bytes: %d}
     batch: {max_records: %d}
@@ -134,7 +135,7 @@ service:
 		r.wording.resources(), r.sink.Address(), lifeHeader, life, r.storage, otelcol.PullMetrics(r.metrics))
 }
 
-// edit changes the configuration, which the next life of the collector takes up.
+// edit changes the configuration for the next life of the Collector.
 func (r *run) edit(k Kind) {
 	switch k {
 	case SelectorEdited:
@@ -149,7 +150,7 @@ func (r *run) edit(k Kind) {
 	r.say("configured: %s, cluster UID granted: %t", r.wording, r.clusterUID)
 }
 
-// pathsOf are the paths of the watches of a resource.
+// pathsOf returns the paths of a resource's watches.
 func (r *run) pathsOf(o *objects) []string {
 	served := o.served()
 	if version := r.wording.versionOf(o.configured); version != "" {

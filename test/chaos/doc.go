@@ -1,4 +1,4 @@
-// Package chaos runs the real collector between a real API server and an OTLP sink, breaks each of them again and
-// again on a schedule that a seed decides, and then holds what the sink has stored against what etcd has seen and what
-// the API server holds. docs/reliability.md says what is promised and what was measured.
+// Package chaos runs the real Collector between a real API server and an OTLP sink, breaks each of them repeatedly on a
+// schedule determined by a seed, and then compares what the sink has stored with etcd's events and the API server's
+// state. docs/reliability.md describes the promises and the results.
 package chaos

@@ -10,14 +10,14 @@ import (
 	"github.com/k8swatchlist/k8swatchlistreceiver/test/harness"
 )
 
-// stopGrace is how long the API server may take to end by itself. With open watches that would be a minute.
+// stopGrace is how long the API server may take to end. With open watches that would be a minute.
 const stopGrace = 5 * time.Second
 
-// inflict lets one fault happen and returns when it is over, or, of those that go on beside others, when it has begun.
+// inflict causes one fault and returns when it is over, or when it has begun if it continues during others.
 func (r *run) inflict(f Fault) {
 	if f.Kind.beside() {
 		r.beginBeside(f)
-		if f.Kind == IdleCutter { // others would end the streams sooner
+		if f.Kind == IdleCutter { // others would end the streams earlier
 			r.waitUntil(time.Now().Add(idleCut / 2))
 			r.at(Compacted)
 			r.waitUntil(time.Now().Add(idleCut * 3 / 2))
@@ -44,7 +44,7 @@ func (r *run) inflict(f Fault) {
 		for range f.Times {
 			r.killCollector()
 			r.startCollector()
-			r.sink.AwaitStored(t.Context(), 3*time.Second) // whether or not something came
+			r.sink.AwaitStored(t.Context(), 3*time.Second) // even if nothing arrived
 		}
 	case APIServerKilled:
 		r.killAPIServer()
@@ -107,7 +107,7 @@ func (r *run) inflict(f Fault) {
 	case ConnectionsReset:
 		r.afflicted(f, harness.Resetting)
 	case ConnectionsSlow:
-		r.reconnect() // toxics that slow down cannot be taken out of open connections
+		r.reconnect() // slowing toxics cannot be removed from open connections
 		r.afflicted(f, harness.Slow(f.Milliseconds, f.Rate))
 	case ConnectionsHalfOpen:
 		r.afflicted(f, harness.HalfOpen)
@@ -124,7 +124,7 @@ func (r *run) inflict(f Fault) {
 	}
 }
 
-// at lets something happen that is over at once.
+// at causes an instantaneous fault.
 func (r *run) at(k Kind) {
 	if k == Nothing {
 		return
@@ -140,11 +140,11 @@ func (r *run) at(k Kind) {
 		r.killCollector()
 		r.startCollector()
 	default:
-		r.t.Fatalf("nobody knows how to let happen: %s", k)
+		r.t.Fatalf("unknown instantaneous fault: %s", k)
 	}
 }
 
-// beginBeside lets a fault begin that goes on beside those that follow.
+// beginBeside begins a fault that continues during the following ones.
 func (r *run) beginBeside(f Fault) {
 	over := r.causes(f.Kind)
 	end := func() {}
@@ -172,7 +172,7 @@ func (r *run) beginBeside(f Fault) {
 	case IdleCutter:
 		r.throughFront(true)
 		r.front.CutIdle(idleCut)
-		r.front.CutStreams() // those that are open know nothing of it
+		r.front.CutStreams() // open ones are not affected otherwise
 		end = func() {
 			r.front.CutIdle(0)
 			r.throughFront(false)
@@ -191,11 +191,11 @@ func (r *run) beginBeside(f Fault) {
 	}})
 }
 
-// idleCut is how long nothing has to come on a stream for the idle cutter to end it: less than it takes until a stream is
-// rotated with an odd seed, as with a load balancer and the rotation interval that is the default.
+// idleCut is how long a stream has to be idle for the idle cutter to end it. With an odd seed it is shorter than the
+// rotation interval, as with a load balancer and the default rotation interval.
 const idleCut = 12 * time.Second
 
-// hold lets a fault last, with something else in the middle of it.
+// hold waits for the duration of a fault, with another one in the middle.
 func (r *run) hold(f Fault) {
 	r.waitUntil(time.Now().Add(f.Hold / 2))
 	r.at(f.Also)
@@ -215,10 +215,10 @@ func (r *run) afflicted(f Fault, toxics []harness.Toxic) {
 	r.result.Done["cuts"]++
 }
 
-// reconnect lets connections through again, on one of the ways to the API server.
+// reconnect allows connections again, on one of the routes to the API server.
 func (r *run) reconnect() {
 	upstream := r.cluster.Address()
-	// Also without need, so that faults meet both ways.
+	// Even if not needed, so that faults occur on both routes.
 	r.viaFront = r.needFront > 0 || r.random.IntN(2) == 0
 	if r.viaFront {
 		upstream = r.front.Address()
@@ -226,7 +226,7 @@ func (r *run) reconnect() {
 	r.proxy.Lead(r.t, upstream)
 }
 
-// throughFront makes connections come through the front from now on, or lets them come as they like again.
+// throughFront makes connections use the front from now on, or allows both routes again.
 func (r *run) throughFront(need bool) {
 	if !need {
 		r.needFront--
@@ -237,7 +237,7 @@ func (r *run) throughFront(need bool) {
 	}
 }
 
-// spoil begins or ends what the front does to streams.
+// spoil begins or ends the front's faults of streams.
 func (r *run) spoil(k Kind, begin bool) {
 	if begin {
 		r.spoiling[k]++
@@ -270,13 +270,13 @@ func (r *run) restartAPIServer() {
 	r.cluster.BringUpAPIServer(r.t)
 }
 
-// endInOrder ends the collector in good order, which it could not with a sink that is not reached at the moment.
+// endInOrder ends the Collector normally, which would not be possible while the sink is unreachable.
 func (r *run) endInOrder() {
-	r.sink.AwaitStored(r.t.Context(), startPatience)
+	r.sink.AwaitStored(r.t.Context(), startTimeout)
 	r.stopCollector()
 }
 
-// restartEdited edits the configuration between two lives of the collector.
+// restartEdited edits the configuration between two lives of the Collector.
 func (r *run) restartEdited(f Fault) {
 	if f.Killed {
 		r.killCollector()
@@ -290,10 +290,10 @@ func (r *run) restartEdited(f Fault) {
 	r.startCollector()
 }
 
-// restoreEtcd sets etcd back to what it was at the begin of the fault, as an operator does who follows its documentation.
+// restoreEtcd sets etcd back to its state at the beginning of the fault, following its documentation.
 func (r *run) restoreEtcd(f Fault) {
 	t := r.t
-	// What is to be undone has to be delivered first, which it is not where the collector reads nothing at the moment.
+	// Changes to be undone have to be delivered first, which is not possible while the Collector cannot read.
 	const within = 10 * time.Second
 	saved := filepath.Join(t.TempDir(), "etcd.db")
 	r.sink.AwaitStored(t.Context(), within)
@@ -314,13 +314,13 @@ func (r *run) restoreEtcd(f Fault) {
 	r.restores = append(r.restores, restore)
 	r.cluster.BringUpAPIServer(t)
 	r.result.Done["restores"]++
-	r.say("etcd is as it was at %d; up to %d nothing has happened", restore.To, restore.Undone)
+	r.say("etcd is back at its state at %d; revisions up to %d are undone", restore.To, restore.Undone)
 	if err := os.Remove(saved); err != nil {
 		t.Error(err)
 	}
 }
 
-// fillDisk makes every write of the collector's checkpoints fail.
+// fillDisk makes every write of the Collector's checkpoints fail.
 func (r *run) fillDisk(f Fault) {
 	if err := harness.LimitFileSize(r.collector.PID(), 0); err != nil {
 		r.say("SKIPPED, the disk cannot be filled here: %v", err)
@@ -337,8 +337,8 @@ func (r *run) fillDisk(f Fault) {
 	since := time.Now()
 	for !r.writtenSince(since) {
 		r.waitUntil(time.Now().Add(time.Second / 4))
-		if time.Since(since) > diskPatience {
-			r.t.Errorf("no checkpoint is written %s after the disk had space again", diskPatience)
+		if time.Since(since) > diskTimeout {
+			r.t.Errorf("no checkpoint is written %s after the disk had space again", diskTimeout)
 			return
 		}
 	}
@@ -346,10 +346,10 @@ func (r *run) fillDisk(f Fault) {
 	r.say("checkpoints are written again %s after there was space", time.Since(since).Round(10*time.Millisecond))
 }
 
-// diskPatience is how long after the disk has space again a checkpoint has to be written.
-const diskPatience = 45 * time.Second
+// diskTimeout is how soon after the disk has space again a checkpoint has to be written.
+const diskTimeout = 45 * time.Second
 
-// writtenSince reports whether a file of the collector's storage was written after a time.
+// writtenSince reports whether a file of the Collector's storage was written after a time.
 func (r *run) writtenSince(at time.Time) bool {
 	entries, err := os.ReadDir(r.storage)
 	if err != nil {
@@ -363,7 +363,7 @@ func (r *run) writtenSince(at time.Time) bool {
 	return false
 }
 
-// choosePoison names an object that exists.
+// choosePoison returns an existing object.
 func (r *run) choosePoison() *Poison {
 	for {
 		o := all[r.random.IntN(len(all))]

@@ -15,24 +15,24 @@ import (
 
 type object = map[string]any
 
-// objects is one resource that the writer changes and the collector reads.
+// objects is one resource that the writer changes and the Collector reads.
 type objects struct {
 	resource   schema.GroupVersionResource // with the version that is served from the start
 	kind       string
 	prefix     string   // of its keys in etcd
-	configured string   // name in the collector's configuration
+	configured string   // name in the Collector's configuration
 	namespaces []string // none: it is cluster-scoped
-	slots      int      // how many names there are
+	slots      int      // number of names
 	weight     int      // how often it is changed
 
-	// quiet is where a change comes only now and then: a namespace of its own, or, with no weight, everywhere.
+	// quiet is where changes are rare: a namespace of its own or, without a weight, everywhere.
 	quiet string
-	// moved is the version that is served now, if it has moved.
+	// moved is the current version, if it has moved.
 	moved atomic.Pointer[string]
 
 	content func(*rand.Rand) object // of a new object
 	change  func(*rand.Rand) object // a merge patch
-	status  func(*rand.Rand) object // a merge patch of the subresource; nil where there is none
+	status  func(*rand.Rand) object // a merge patch of the subresource; nil if there is none
 }
 
 var (
@@ -43,13 +43,13 @@ var (
 const (
 	namespace      = "default"
 	otherNamespace = "other"
-	stillNamespace = "still" // in which little happens
+	stillNamespace = "still" // with rare changes
 )
 
-// everywhere marks a cluster-scoped resource that is changed only now and then.
+// everywhere marks a cluster-scoped resource that is rarely changed.
 const everywhere = "*"
 
-// chosenBy is a label that all objects have which are read with a selector.
+// chosenBy is a label of all objects that are read with a selector.
 const (
 	chosenKey   = "chosen"
 	chosenValue = "yes"
@@ -61,7 +61,7 @@ var all = []*objects{
 		prefix: "/registry/pods/", configured: "pods", namespaces: []string{namespace}, slots: 500, weight: 6,
 		content: func(*rand.Rand) object {
 			return object{"spec": object{
-				"terminationGracePeriodSeconds": int64(0), // nobody would end it
+				"terminationGracePeriodSeconds": int64(0), // there is no kubelet to end it
 				"containers":                    []any{object{"name": "c", "image": "registry.example.com/web:1"}},
 			}}
 		},
@@ -101,7 +101,7 @@ var all = []*objects{
 		status:  func(r *rand.Rand) object { return object{"status": object{"seen": r.Int64()}} },
 	},
 	{
-		// Most of them are written once or twice and then expire, several at one revision.
+		// Most are written once or twice and then expire, several at one revision.
 		resource: schema.GroupVersionResource{Version: "v1", Resource: "events"}, kind: "Event",
 		prefix: "/registry/events/", configured: "events", namespaces: []string{namespace}, quiet: stillNamespace, slots: 3000, weight: 4,
 		content: func(r *rand.Rand) object {
@@ -160,18 +160,19 @@ func objectsOf(name string) *objects {
 			return o
 		}
 	}
-	panic("nobody writes " + name)
+	panic("no writer for " + name)
 }
 
 func (o *objects) name(slot int) string { return fmt.Sprintf("%s-%d", strings.ToLower(o.kind), slot) }
 
-// groups is how many groups there are of objects that are deleted at once.
+// groups is the number of groups of objects that are deleted together.
 const groups = 40
 
-// group is the label by which several objects are deleted at once.
+// group returns the label by which several objects are deleted together.
 func group(slot int) string { return fmt.Sprint(slot % groups) }
 
-// namespace of the object in a slot; "" if it has none. Objects that are deleted at once are in the same.
+// namespace returns the namespace of the object in a slot; "" if it has none. Objects that are deleted together share
+// it.
 func (o *objects) namespace(slot int) string {
 	if len(o.namespaces) == 0 {
 		return ""
@@ -179,7 +180,7 @@ func (o *objects) namespace(slot int) string {
 	return o.namespaces[slot%groups%len(o.namespaces)]
 }
 
-// served is the resource in the version that is served now.
+// served returns the resource in its current version.
 func (o *objects) served() schema.GroupVersionResource {
 	served := o.resource
 	if version := o.moved.Load(); version != nil {
@@ -224,8 +225,8 @@ func text(r *rand.Rand, n int) string {
 	return string(b)
 }
 
-// The versions of the custom resource: v1alpha1, then v1, v2 and so on. With each move a later one takes the place of
-// the one before.
+// The versions of the custom resource: v1alpha1, then v1, v2 and so on. Each move replaces the version with the next
+// one.
 const firstVersion = "v1alpha1"
 
 func versionAfter(moves int) string {
@@ -235,7 +236,7 @@ func versionAfter(moves int) string {
 	return fmt.Sprintf("v%d", moves)
 }
 
-// definition is the CRD of the custom resource.
+// definition returns the CRD of the custom resource.
 func definition() *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: object{
 		"apiVersion": definitions.GroupVersion().String(), "kind": "CustomResourceDefinition",
@@ -248,7 +249,7 @@ func definition() *unstructured.Unstructured {
 	}}
 }
 
-// versions of the definition after some moves: only the last one is served, or the next one too.
+// versions returns the versions of the definition after some moves: only the last one is served, or the next one too.
 func versions(moves int, both bool) []any {
 	last := moves
 	if both {
@@ -267,7 +268,7 @@ func versions(moves int, both bool) []any {
 	return all
 }
 
-// edit is a merge patch that changes the definition's spec, upon which the API server begins a new watch history.
+// edit returns a merge patch that changes the definition's spec, after which the API server begins a new watch history.
 func edit(n int) object {
 	return object{"spec": object{"names": object{"shortNames": []any{fmt.Sprintf("g%d", n)}}}}
 }

@@ -7,7 +7,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	// The proxy that is cut forgets goroutines that were about to pass something on to a closed connection.
+	// A cut proxy leaks goroutines that were about to forward something to a closed connection.
 	goleak.VerifyTestMain(m,
 		goleak.IgnoreAnyFunction("github.com/Shopify/toxiproxy/v2/toxics.(*LatencyToxic).Pipe"),
 		goleak.IgnoreAnyFunction("github.com/Shopify/toxiproxy/v2/toxics.(*BandwidthToxic).Pipe"),

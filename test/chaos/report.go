@@ -5,11 +5,11 @@ import (
 	"strings"
 )
 
-// columns are what the table says of a run, and how it sums up: numbers are added, nil is left out of the last line.
+// columns of the table of runs. In the last line numbers are summed, and nil is left out.
 var columns = []struct {
 	name  string
 	value func(Result) int
-	peak  bool // of several runs the highest, and not the sum
+	peak  bool // the maximum of several runs instead of the sum
 }{
 	{name: "operations", value: func(r Result) int { return r.Operations }},
 	{name: "revisions", value: func(r Result) int { return r.Verdict.Revisions }},
@@ -32,7 +32,7 @@ var columns = []struct {
 	{name: "records", value: func(r Result) int { return r.Verdict.Records }},
 	{name: "duplicates explained", value: func(r Result) int { return r.Verdict.DuplicatesAfterKill + r.Verdict.DuplicatesOfUnknown }},
 	{name: "after a restore", value: func(r Result) int { return r.Verdict.AfterRestore }},
-	{name: "refused for good", value: func(r Result) int { return r.Refused }},
+	{name: "refused permanently", value: func(r Result) int { return r.Refused }},
 	{name: "unexplained", value: func(r Result) int { return len(r.Verdict.Unexplained) }},
 	{name: "lost", value: func(r Result) int { return len(r.Verdict.Lost) }},
 	{name: "objects at the end", value: func(r Result) int { return r.Objects }, peak: true},
@@ -41,7 +41,7 @@ var columns = []struct {
 	{name: "peak RSS, MB", value: func(r Result) int { return int(r.PeakRSS / 1e6) }, peak: true},
 }
 
-// faults is how many entries of the schedule were carried out.
+// faults returns how many entries of the schedule were carried out.
 func (r Result) faults() int {
 	n := 0
 	for _, w := range weights {
@@ -50,7 +50,7 @@ func (r Result) faults() int {
 	return n
 }
 
-// Table tells of runs, one line each, as Markdown.
+// Table returns a table of runs as Markdown, with one line each.
 func Table(results []Result) string {
 	var b strings.Builder
 	b.WriteString("| seed |")

@@ -22,14 +22,14 @@ import (
 )
 
 const (
-	// quietPatience is how long the collector may take to tell everything once the faults are over: it may pause for
-	// 45 s after it was refused again and again, and find a dead connection after 150 s at the latest.
-	quietPatience = 4 * time.Minute
-	// relistPatience is how long a relist of a resource may take that is seldom changed.
-	relistPatience = 3 * time.Minute
-	startPatience  = 2 * time.Minute
-	progressEvery  = 10 * time.Second
-	eventTTL       = "1m0s" // so that Events expire during the run
+	// quietTimeout is how long the Collector may take to emit everything once the faults are over: it may pause for 45
+	// s after repeated refusals, and detects a dead connection after 150 s at the latest.
+	quietTimeout = 4 * time.Minute
+	// relistTimeout is how long a relist of a rarely changed resource may take.
+	relistTimeout = 3 * time.Minute
+	startTimeout  = 2 * time.Minute
+	progressEvery = 10 * time.Second
+	eventTTL      = "1m0s" // so that Events expire during the run
 )
 
 // run is one seed's run.
@@ -41,58 +41,58 @@ type run struct {
 	cluster *harness.Cluster
 	etcd    *harness.Etcd
 	truths  map[*objects]*harness.Truth
-	proxy   *harness.Proxy // before the front, or before the API server itself
+	proxy   *harness.Proxy // in front of the front, or of the API server itself
 	front   *harness.Front
 	sink    *Sink
 	writer  *Writer
-	storage string // the collector's folder
+	storage string // the Collector's folder
 	config  func(life int) string
 	metrics string // the address
 
-	random   *rand.Rand // for what no schedule decides
+	random   *rand.Rand // for choices outside the schedule
 	wording  wording
 	spoilers *spoilers
-	spoiling map[Kind]int // faults under way in which the front spoils streams
+	spoiling map[Kind]int // current faults in which the front disturbs streams
 
-	needFront  int  // how many faults under way need the front
-	viaFront   bool // the proxy leads to the front
-	clusterUID bool // the collector may know it
+	needFront  int  // how many current faults need the front
+	viaFront   bool // the proxy forwards to the front
+	clusterUID bool // the Collector may know it
 	diskFull   bool
 
 	collector *harness.Collector
-	down      bool // it is, on purpose
+	down      bool // the Collector is down, on purpose
 	lives     []Life
-	beside    []beside // faults that go on beside others
+	beside    []beside // faults that continue during others
 	caused    []Cause
 	restores  []Restore
 	rescoped  []time.Time
 	edits     int
-	moves     int // of the custom resource's version
+	moves     int // number of moves of the custom resource's version
 	faults    int
 	began     time.Time
 	result    *Result
 }
 
-// Result is what one seed's run has come to.
+// Result is the result of one seed's run.
 type Result struct {
 	Seed       uint64
 	Failed     bool
 	Operations int
-	Done       map[string]int // faults and what else was done to the parts
+	Done       map[string]int // counts of faults and other disturbances
 	Relists    int
-	Refused    int // records that the sink refused for good
+	Refused    int // records that the sink refused permanently
 	Resumes    int
 	Pauses     int
-	Duplicates int // that the collector has dropped
-	Dropped    int // records that the collector gave up
+	Duplicates int // dropped by the Collector as already emitted
+	Dropped    int // records dropped by the Collector
 	PeakRSS    int64
 	Wall       time.Duration
-	Quiet      time.Duration // from the end of the faults until everything was told
+	Quiet      time.Duration // from the end of the faults until everything was emitted
 	Objects    int
 	Verdict    Verdict
 }
 
-// Run runs one seed: faults for the duration, then the proof. The result is of what was done, also if the test fails.
+// Run runs one seed: faults for the duration, then the checks. The result is filled even if the test fails.
 func Run(t *testing.T, seed uint64, duration time.Duration, result *Result, only ...Kind) {
 	settings, faults := Draw(seed, duration, only...)
 	*result = Result{Seed: seed, Done: map[string]int{}}
@@ -138,7 +138,7 @@ func (r *run) setUp() {
 	if _, err := r.cluster.Dynamic.Resource(definitions).Create(t.Context(), definition(), metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	harness.Poll(t, startPatience, "the custom resource to be served", func() string {
+	harness.Poll(t, startTimeout, "the custom resource to be served", func() string {
 		if _, err := r.cluster.Dynamic.Resource(gadgets).List(t.Context(), metav1.ListOptions{}); err != nil {
 			return err.Error()
 		}
@@ -160,15 +160,15 @@ func (r *run) setUp() {
 	kubeconfig := r.kubeconfig()
 	r.config = func(life int) string { return r.configuration(life, kubeconfig) }
 
-	// Killed once while it emits the initial state, whose streams are cut at random.
+	// The Collector is killed once while it emits the initial state, whose streams are cut at random.
 	over := r.causes(InitialCuts)
 	r.throughFront(true)
 	r.spoil(InitialCuts, true)
 	r.startCollector()
-	harness.Poll(t, startPatience, "the first records", func() string {
+	harness.Poll(t, startTimeout, "the first records", func() string {
 		r.check()
 		if batches, _ := r.sink.Stored(); batches == 0 {
-			return "none have come"
+			return "none have arrived"
 		}
 		return ""
 	})
@@ -178,7 +178,7 @@ func (r *run) setUp() {
 	over()
 	r.say("killed while it emits the initial state, with %d streams cut", r.front.Count("cut"))
 	r.startCollector()
-	harness.Poll(t, startPatience, "the initial state of all resources", func() string {
+	harness.Poll(t, startTimeout, "the initial state of all resources", func() string {
 		r.check()
 		ended, readers := map[string]bool{}, 0
 		for _, batch := range r.sink.Batches() {
@@ -211,7 +211,7 @@ func (r *run) startCollector() {
 	}
 }
 
-// life is the collector's last one.
+// life returns the Collector's last life.
 func (r *run) life() *Life { return &r.lives[len(r.lives)-1] }
 
 func (r *run) killCollector() {
@@ -233,21 +233,21 @@ func (r *run) ended(killed bool) {
 	r.down = true
 }
 
-// account adds what the collector tells of itself to the result, before it ends.
+// account adds the Collector's own metrics to the result, before it ends.
 func (r *run) account() {
 	r.result.PeakRSS = max(r.result.PeakRSS, harness.UsageOf(r.t, r.collector.PID()).PeakResident)
-	told, err := otelcol.ReadMetrics(r.t.Context(), r.metrics)
+	scraped, err := otelcol.ReadMetrics(r.t.Context(), r.metrics)
 	if err != nil {
-		return // it has only just begun
+		return // it has only just started
 	}
-	r.result.Relists += int(told.Sum("otelcol_k8s_watchlist_relists", "outcome", "complete"))
-	r.result.Resumes += int(told.Sum("otelcol_k8s_watchlist_streams_opened", "kind", "resume"))
-	r.result.Pauses += int(told.Sum("otelcol_k8s_watchlist_paused"))
-	r.result.Duplicates += int(told.Sum("otelcol_k8s_watchlist_duplicates_dropped"))
-	r.result.Dropped += int(told.Sum("otelcol_k8s_watchlist_records_dropped"))
+	r.result.Relists += int(scraped.Sum("otelcol_k8s_watchlist_relists", "outcome", "complete"))
+	r.result.Resumes += int(scraped.Sum("otelcol_k8s_watchlist_streams_opened", "kind", "resume"))
+	r.result.Pauses += int(scraped.Sum("otelcol_k8s_watchlist_paused"))
+	r.result.Duplicates += int(scraped.Sum("otelcol_k8s_watchlist_duplicates_dropped"))
+	r.result.Dropped += int(scraped.Sum("otelcol_k8s_watchlist_records_dropped"))
 }
 
-// waitUntil lets time pass, and tells from time to time how things stand.
+// waitUntil waits, and logs the progress from time to time.
 func (r *run) waitUntil(at time.Time) {
 	for {
 		r.check()
@@ -267,11 +267,11 @@ func (r *run) waitUntil(at time.Time) {
 	}
 }
 
-// check ends the run if something has happened that no fault explains.
+// check ends the run if something happened that no fault explains.
 func (r *run) check() {
 	r.t.Helper()
 	if !r.down && !r.collector.Running() {
-		r.t.Fatal("the collector has ended by itself")
+		r.t.Fatal("the collector has ended unexpectedly")
 	}
 	if _, _, _, err := r.writer.Counts(); err != nil {
 		r.t.Fatal(err)
@@ -310,7 +310,7 @@ func (r *run) editDefinition() {
 }
 
 func (r *run) patchDefinition(patch []byte) {
-	harness.Poll(r.t, startPatience, "the CRD to be edited", func() string {
+	harness.Poll(r.t, startTimeout, "the CRD to be edited", func() string {
 		ctx, cancel := context.WithTimeout(r.t.Context(), operationTimeout)
 		defer cancel()
 		_, err := r.cluster.Dynamic.Resource(definitions).Patch(ctx, gadgets.GroupResource().String(), types.MergePatchType, patch, metav1.PatchOptions{})
@@ -321,12 +321,12 @@ func (r *run) patchDefinition(patch []byte) {
 	})
 }
 
-// moveVersion lets the API server serve another version of the custom resource: first both, then only the new one.
+// moveVersion makes the API server serve another version of the custom resource: first both, then only the new one.
 func (r *run) moveVersion(f Fault) {
 	r.define(versions(r.moves, true))
 	moved := versionAfter(r.moves + 1)
 	gadget := objectsOf(gadgets.GroupResource().String())
-	harness.Poll(r.t, startPatience, "the new version to be served", func() string {
+	harness.Poll(r.t, startTimeout, "the new version to be served", func() string {
 		next := gadget.resource
 		next.Version = moved
 		if _, err := r.cluster.Dynamic.Resource(next).List(r.t.Context(), metav1.ListOptions{Limit: 1}); err != nil {
@@ -335,7 +335,7 @@ func (r *run) moveVersion(f Fault) {
 		return ""
 	})
 	r.waitUntil(time.Now().Add(f.Hold / 2))
-	gadget.moved.Store(&moved) // who writes has moved already
+	gadget.moved.Store(&moved) // the writer has already moved
 	r.at(f.Also)
 	r.waitUntil(time.Now().Add(f.Hold / 2))
 	r.moves++
@@ -353,20 +353,20 @@ func (r *run) define(versions []any) {
 	r.patchDefinition(patch)
 }
 
-// settle waits until everything is told, and proves that all promises hold.
+// settle waits until everything is emitted, and checks all promises.
 func (r *run) settle() {
 	t, over := r.t, time.Now()
-	defer r.tellHistory()
-	before, quiet := r.awaitQuiet("everything to be told")
+	defer r.logHistory()
+	before, quiet := r.awaitQuiet("everything to be emitted")
 	r.result.Quiet = time.Since(over)
-	told := 0 // records when everything was told
+	quietRecords := 0 // number of records when everything was emitted
 	if quiet {
-		r.say("all is told %s after the faults", r.result.Quiet.Round(time.Second))
-		r.awaitRelists() // every reader is well again
-		r.awaitQuiet("what was changed meanwhile to be told")
-		_, told = r.sink.Stored()
+		r.say("everything is emitted %s after the faults", r.result.Quiet.Round(time.Second))
+		r.awaitRelists() // every reader is healthy again
+		r.awaitQuiet("the changes in the meantime to be emitted")
+		_, quietRecords = r.sink.Stored()
 		r.awaitRelists()
-		before, quiet = r.awaitQuiet("what was changed at last to be told")
+		before, quiet = r.awaitQuiet("the last changes to be emitted")
 	}
 	r.stopCollector()
 	for what, counted := range map[string]string{
@@ -375,11 +375,11 @@ func (r *run) settle() {
 	} {
 		r.result.Done[what] = r.front.Count(counted)
 	}
-	r.say("the collector has ended, looking at the evidence")
+	r.say("the collector has ended, checking the evidence")
 	r.result.Verdict = r.judge(before, r.list())
 	findings := r.result.Verdict.Findings()
 	if quiet {
-		findings = append(findings, r.foundAfter(told)...)
+		findings = append(findings, r.foundAfter(quietRecords)...)
 	}
 	for _, finding := range findings {
 		t.Errorf("seed %d: %s", r.seed, finding)
@@ -388,15 +388,15 @@ func (r *run) settle() {
 		t.Errorf("seed %d: %d differences between inventory and LIST, among them: %q", r.seed, len(found), found[:min(len(found), 5)])
 	}
 	if r.result.Dropped > r.result.Refused {
-		t.Errorf("seed %d: the collector has given up %d records, of which %d were refused for good", r.seed, r.result.Dropped, r.result.Refused)
+		t.Errorf("seed %d: the collector has dropped %d records, of which %d were refused permanently", r.seed, r.result.Dropped, r.result.Refused)
 	}
 	counts, operations, failed, _ := r.writer.Counts()
 	t.Logf("seed %d: %d operations: %s; %d failed", r.seed, operations, summarize(counts), failed)
-	t.Logf("seed %d: done to the parts: %s", r.seed, summarize(r.result.Done))
+	t.Logf("seed %d: disturbances: %s", r.seed, summarize(r.result.Done))
 	r.result.Operations = operations
 }
 
-// inventoryDifferences are where what the readers have left in the storage is not what the API server holds.
+// inventoryDifferences returns how the stored state of the readers differs from what the API server holds.
 func (r *run) inventoryDifferences(before map[schema.GroupVersionResource]harness.Listing) []string {
 	var scopes []scope.Scope
 	for _, o := range all {
@@ -416,20 +416,20 @@ func (r *run) inventoryDifferences(before map[schema.GroupVersionResource]harnes
 	return found
 }
 
-// tellHistory prints, if the run has failed, all that is known of a few objects that are not as the API server holds them.
-func (r *run) tellHistory() {
+// logHistory logs, if the run has failed, everything known of a few objects that differ from the API server's.
+func (r *run) logHistory() {
 	if !r.t.Failed() {
 		return
 	}
 	const objects = 5
-	told := 0
+	logged := 0
 	for _, o := range all {
 		name := harness.Name(o.resource)
 		if uncached(name) {
-			continue // Events expire meanwhile
+			continue // Events expire in the meantime
 		}
 		for _, difference := range r.sink.Differences(name, r.lives, r.cluster.List(r.t, o.served()).State) {
-			if told++; told > objects {
+			if logged++; logged > objects {
 				return
 			}
 			r.t.Logf("seed %d: %s\n%s", r.seed, difference, r.historyOf(o, difference))
@@ -437,7 +437,7 @@ func (r *run) tellHistory() {
 	}
 }
 
-// historyOf is what etcd and the sink know of the object whose UID stands in the text.
+// historyOf returns what etcd and the sink know of the object whose UID is in the text.
 func (r *run) historyOf(o *objects, text string) string {
 	var b strings.Builder
 	for _, event := range r.truths[o].All() {
@@ -470,14 +470,14 @@ func (r *run) list() map[schema.GroupVersionResource]harness.Listing {
 	return listed
 }
 
-// awaitQuiet waits until who applies the records believes what the API server holds, of every resource, and returns that.
-// It reports whether that came to pass.
+// awaitQuiet waits until the fold of the records of every resource equals what the API server holds. It returns the
+// listings, and whether they are equal.
 func (r *run) awaitQuiet(what string) (map[schema.GroupVersionResource]harness.Listing, bool) {
 	r.t.Helper()
-	began, told, differ := time.Now(), time.Now(), false
+	began, logged, differ := time.Now(), time.Now(), false
 	for {
 		r.check()
-		if differ { // not to list again and again what cannot have changed
+		if differ { // to avoid repeated lists of unchanged state
 			r.sink.AwaitStored(r.t.Context(), time.Second)
 		}
 		listed := map[schema.GroupVersionResource]harness.Listing{}
@@ -490,35 +490,35 @@ func (r *run) awaitQuiet(what string) (map[schema.GroupVersionResource]harness.L
 			return listed, true
 		}
 		still := fmt.Sprintf("%d differences, among them %q", len(found), found[:min(len(found), 3)])
-		if time.Since(began) > quietPatience {
-			r.t.Errorf("seed %d: waited %s in vain for %s: %s", r.seed, quietPatience, what, still)
+		if time.Since(began) > quietTimeout {
+			r.t.Errorf("seed %d: waited %s for %s: %s", r.seed, quietTimeout, what, still)
 			return listed, false
 		}
-		if time.Since(told) > progressEvery {
-			told = time.Now()
+		if time.Since(logged) > progressEvery {
+			logged = time.Now()
 			r.say("waiting for %s: %s", what, still)
 		}
 	}
 }
 
-// awaitRelists waits until a relist of every resource is complete that began after everything was told. A relist waits
-// for the live stream to come past it, which a few changes make it do.
+// awaitRelists waits until every resource has a complete relist that began after everything was emitted. A relist waits
+// for the live stream to pass its version, so a few changes are made.
 func (r *run) awaitRelists() {
 	const relists = "otelcol_k8s_watchlist_relists"
 	count := func() (map[*objects]float64, error) {
-		told, err := otelcol.ReadMetrics(r.t.Context(), r.metrics)
+		scraped, err := otelcol.ReadMetrics(r.t.Context(), r.metrics)
 		if err != nil {
 			return nil, err
 		}
 		counts := map[*objects]float64{}
 		for _, o := range all {
-			counts[o] = told.Sum(relists, "outcome", "complete", "resource", o.resource.Resource, "group", o.resource.Group)
+			counts[o] = scraped.Sum(relists, "outcome", "complete", "resource", o.resource.Resource, "group", o.resource.Group)
 		}
 		return counts, nil
 	}
 	var before map[*objects]float64
-	round, told := 0, time.Now()
-	harness.Poll(r.t, relistPatience, "a relist of every resource", func() string {
+	round, touched := 0, time.Now()
+	harness.Poll(r.t, relistTimeout, "a relist of every resource", func() string {
 		now, err := count()
 		if err != nil {
 			return err.Error()
@@ -528,15 +528,15 @@ func (r *run) awaitRelists() {
 		}
 		var missing []string
 		for _, o := range all {
-			if now[o] < before[o]+2*float64(len(r.wording.scopes(o))) { // the first of them may have begun before
+			if now[o] < before[o]+2*float64(len(r.wording.scopes(o))) { // the first of them may have begun earlier
 				missing = append(missing, o.resource.Resource)
 			}
 		}
 		if len(missing) == 0 {
 			return ""
 		}
-		if time.Since(told) > 2*time.Second {
-			told = time.Now()
+		if time.Since(touched) > 2*time.Second {
+			touched = time.Now()
 			round++
 			r.writer.Touch(r.t.Context(), round)
 		}
@@ -544,8 +544,8 @@ func (r *run) awaitRelists() {
 	})
 }
 
-// judge holds the evidence together: everything up to the first listings must have been told. What is listed by the
-// second ones may have been told or not.
+// judge checks the evidence: everything up to the first listings must have been emitted. Changes up to the second ones
+// may or may not have been.
 func (r *run) judge(before, listed map[schema.GroupVersionResource]harness.Listing) Verdict {
 	sum := Verdict{Gaps: map[string]int{}}
 	denied, refused := r.sink.deniedVersions(), r.sink.Refused()
@@ -565,7 +565,7 @@ func (r *run) judge(before, listed map[schema.GroupVersionResource]harness.Listi
 			r.t.Logf("seed %d: %s: %s", r.seed, name, story)
 		}
 		r.result.Refused += refused[name]
-		r.t.Logf("seed %d: %-36s %6d revisions, %6d records, %5d in gaps %v, duplicates: %5d after a kill, %4d of unknown batches, %4d after a restore, %4d reordered after a kill, %4d refused for good, %d known to nobody after a crash with a full disk, %4d objects",
+		r.t.Logf("seed %d: %-36s %6d revisions, %6d records, %5d in gaps %v, duplicates: %5d after a kill, %4d of unknown batches, %4d after a restore, %4d reordered after a kill, %4d refused permanently, %d unknowable after a crash with a full disk, %4d objects",
 			r.seed, name, v.Revisions, v.Records, v.InGaps, v.Gaps, v.DuplicatesAfterKill, v.DuplicatesOfUnknown, v.AfterRestore, v.ReorderedAfterKill, refused[name], v.Unstored, len(listed[o.resource].State))
 		r.result.Objects += len(listed[o.resource].State)
 		sum.add(v)
@@ -573,14 +573,14 @@ func (r *run) judge(before, listed map[schema.GroupVersionResource]harness.Listi
 	return sum
 }
 
-// foundAfter are the records after the first so many that a watch did not tell of.
+// foundAfter returns the records after the first quiet ones that did not come from a watch.
 func (r *run) foundAfter(quiet int) []string {
 	var found []string
 	n := 0
 	for _, batch := range r.sink.Batches() {
 		for _, record := range batch.Records {
 			if n++; n > quiet && (record.Object == nil || record.Object.Origin != "live") {
-				found = append(found, "after everything was told a relist has found something: "+record.String())
+				found = append(found, "a relist has found something after everything was emitted: "+record.String())
 			}
 		}
 	}

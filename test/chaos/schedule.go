@@ -10,24 +10,24 @@ import (
 // Kind is a kind of fault.
 type Kind string
 
-// Faults that last for a while, and those that are over at once, which may also happen during one that lasts.
+// Faults that last for a while, and instantaneous ones, which may also occur during a lasting one.
 const (
 	CollectorKilled      Kind = "collector killed"                     // and started again after the hold
-	CollectorRestarted   Kind = "collector restarted"                  // in good order
+	CollectorRestarted   Kind = "collector restarted"                  // normally
 	CollectorKilledOften Kind = "collector killed many times"          // each time shortly after its start
 	APIServerKilled      Kind = "API server killed"                    // and started again after the hold
 	APIServerStopped     Kind = "API server stopped"                   // with SIGTERM, and started again
-	HistoryLost          Kind = "history lost"                         // cut off, etcd compacted and API server restarted meanwhile
+	HistoryLost          Kind = "history lost"                         // cut off while etcd is compacted and the API server restarted
 	HistoryLostDown      Kind = "history lost with the collector down" // the same while the collector is down
-	EtcdRestored         Kind = "etcd restored"                        // as it was before the hold, with bumped revisions
+	EtcdRestored         Kind = "etcd restored"                        // to its state before the hold, with bumped revisions
 	VersionMoved         Kind = "API version moved"                    // both are served during the hold, then only the new one
 	SinkKilled           Kind = "sink killed"                          // and started again after the hold
-	SinkKilledUnanswered Kind = "sink killed before its answer"        // it has stored a batch and not answered
+	SinkKilledUnanswered Kind = "sink killed before its answer"        // it has stored a batch but not answered
 	SinkRefuses          Kind = "sink unavailable"
 	SinkExhausted        Kind = "sink exhausted"
 	SinkBlocks           Kind = "sink blocks"
-	SinkLosesAnswers     Kind = "sink loses answers" // it stores, and answers that it could not
-	SinkDenies           Kind = "sink denies"        // for good
+	SinkLosesAnswers     Kind = "sink loses answers" // it stores, and reports failure
+	SinkDenies           Kind = "sink denies"        // permanently
 	ConnectionsCut       Kind = "connections cut"    // and refused during the hold
 	ConnectionsReset     Kind = "connections reset"  // whenever the server sends something
 	ConnectionsSlow      Kind = "connections slow"
@@ -39,12 +39,12 @@ const (
 	VersionEdited        Kind = "version edited"
 	ClusterUIDEdited     Kind = "right to the cluster UID edited"
 
-	// These begin, and go on beside the faults that follow.
+	// These begin, and continue during the following faults.
 	SlowFirstAnswers Kind = "slow first answers" // the headers of the first answer to each watch
 	LaggingReplica   Kind = "lagging replica"    // some streams are late
-	IdleCutter       Kind = "idle cutter"        // a proxy ends streams on which nothing comes
+	IdleCutter       Kind = "idle cutter"        // a proxy ends idle streams
 	InitialCuts      Kind = "initial streams cut"
-	PoisonRecord     Kind = "poison record" // the sink refuses what is about one object, for good
+	PoisonRecord     Kind = "poison record" // the sink permanently refuses records of one object
 
 	Compacted      Kind = "etcd compacted"
 	DefinitionEdit Kind = "CRD edited"
@@ -54,15 +54,15 @@ const (
 
 // Fault is one entry of a schedule.
 type Fault struct {
-	At   time.Duration // since the start of the schedule; it begins later where the one before it is not over
+	At   time.Duration // since the start of the schedule; later if the previous one is not over
 	Kind Kind
-	Hold time.Duration // for how long it lasts
-	Also Kind          // what happens in the middle of that
+	Hold time.Duration // its duration
+	Also Kind          // a fault in the middle of it
 
-	Milliseconds int64 // of latency, where connections are slow
-	Rate         int64 // kilobytes a second, where they are
-	Times        int   // where something happens many times
-	Killed       bool  // the restart that takes up an edited configuration is no orderly one
+	Milliseconds int64 // of latency, if connections are slow
+	Rate         int64 // kilobytes per second, if connections are slow
+	Times        int   // number of repetitions, if any
+	Killed       bool  // the restart with an edited configuration is a kill
 }
 
 func (f Fault) String() string {
@@ -85,7 +85,7 @@ func (f Fault) String() string {
 	return s
 }
 
-// Settings of the collector that a seed decides too.
+// Settings of the Collector, also determined by the seed.
 type Settings struct {
 	RelistInterval time.Duration
 	RotateInterval time.Duration
@@ -105,7 +105,7 @@ type weighted struct {
 	least, most float64
 }
 
-// weights of the faults; how long each lasts at least and at most, in seconds.
+// weights of the faults, with the minimum and maximum duration of each, in seconds.
 var weights = []weighted{
 	{CollectorKilled, 12, 0, 4},
 	{CollectorRestarted, 3, 0, 2},
@@ -142,12 +142,12 @@ var weights = []weighted{
 	{DefinitionEdit, 4, 0, 0},
 }
 
-// known reports whether there is such a kind, as an entry of its own.
+// known reports whether the kind exists as an entry of its own.
 func known(k Kind) bool {
 	return slices.ContainsFunc(weights, func(w weighted) bool { return w.kind == k }) || k == KilledMeantime
 }
 
-// beside reports whether a fault of this kind goes on beside the faults that follow.
+// beside reports whether a fault of this kind continues during the following ones.
 func (k Kind) beside() bool {
 	switch k {
 	case SlowFirstAnswers, LaggingReplica, IdleCutter, InitialCuts, PoisonRecord:
@@ -156,7 +156,7 @@ func (k Kind) beside() bool {
 	return false
 }
 
-// edits reports whether the kind is a configuration that is edited between two lives of the collector.
+// edits reports whether the kind is an edit of the configuration between two lives of the Collector.
 func (k Kind) edits() bool {
 	switch k {
 	case SelectorEdited, NamespacesEdited, VersionEdited, ClusterUIDEdited:
@@ -165,8 +165,8 @@ func (k Kind) edits() bool {
 	return false
 }
 
-// allows reports whether something can happen in the middle of a fault of this kind: what is down cannot be killed, nor
-// edited.
+// allows reports whether another fault can occur in the middle of one of this kind: a part that is down can be neither
+// killed nor edited.
 func (k Kind) allows(also Kind) bool {
 	switch k {
 	case CollectorKilled, CollectorRestarted:
@@ -179,15 +179,15 @@ func (k Kind) allows(also Kind) bool {
 	return !k.beside()
 }
 
-// A run that is short has every kind at least once, all but those that go on beside others for a shorter time and
-// with shorter pauses. One that is shorter still has what its time allows.
+// A short run has every kind at least once; those that do not continue during others are shorter, with shorter pauses.
+// An even shorter run has what its time allows.
 const (
 	longRun     = 5 * time.Minute
 	shortestRun = 90 * time.Second
 )
 
-// Draw computes the schedule and the settings of a seed. The same seed and duration always give the same. If kinds are
-// given there are no others.
+// Draw computes the schedule and the settings of a seed. The same seed and duration always give the same result. If
+// kinds are given, only these occur.
 func Draw(seed uint64, duration time.Duration, only ...Kind) (Settings, []Fault) {
 	wanted := func(k Kind) bool { return len(only) == 0 || slices.Contains(only, k) }
 	random := rand.New(rand.NewPCG(seed, 0xC4A05))
@@ -213,7 +213,7 @@ func Draw(seed uint64, duration time.Duration, only ...Kind) (Settings, []Fault)
 	}
 	short := duration < longRun
 	var faults []Fault
-	deck := deal(random, short) // each kind once, before what the weights give: no kind is left out
+	deck := deal(random, short) // each kind once before the weights apply, so that none is left out
 	for at := between(1, 3); at < duration || len(deck) > 0 && duration >= shortestRun; {
 		var i int
 		if len(deck) > 0 {
@@ -242,7 +242,7 @@ func Draw(seed uint64, duration time.Duration, only ...Kind) (Settings, []Fault)
 		case w.kind.edits():
 			f.Killed = random.IntN(3) == 0
 		}
-		// Drawn in any case, so that one fault's kind does not move all that follow.
+		// Drawn in any case, so that one fault's kind does not change all later ones.
 		also := []Kind{Nothing, Nothing, Compacted, KilledMeantime, KilledMeantime, DefinitionEdit}[random.IntN(6)]
 		if f.Hold > 0 && w.kind.allows(also) && wanted(also) {
 			f.Also = also
@@ -266,8 +266,8 @@ func Draw(seed uint64, duration time.Duration, only ...Kind) (Settings, []Fault)
 	return settings, faults
 }
 
-// deal returns the indexes of all kinds in random order. In a short run those that go on beside others come soon, one
-// after some others.
+// deal returns the indexes of all kinds in random order. In a short run those that continue during others come early,
+// spread among the rest.
 func deal(random *rand.Rand, short bool) []int {
 	deck := random.Perm(len(weights))
 	if !short {

@@ -22,60 +22,60 @@ import (
 	"github.com/k8swatchlist/k8swatchlistreceiver/test/harness"
 )
 
-// Batch is what the sink has stored of one request.
+// Batch is the stored content of one request.
 type Batch struct {
 	At      time.Time
-	Life    int // of the collector that sent it
+	Life    int // of the Collector that sent it
 	Records []harness.Record
-	// Doubt is why the collector may not know that the batch was stored; "" if there is no doubt that it was told.
+	// Doubt is why the Collector may not know that the batch was stored; "" if it certainly got the answer.
 	Doubt string
 }
 
-// Sink is an OTLP/gRPC server for logs. What it has stored stays stored, as on a disk, whether or not its answer came
-// through. It can be killed, which closes its connections in the middle of whatever they are at.
+// Sink is an OTLP/gRPC server for logs. Its records stay stored, as on a disk, whether or not its answer arrived. It
+// can be killed, which closes its connections at any point.
 type Sink struct {
 	address string
 
 	mu        sync.Mutex
-	server    *otlp.Sink // nil: it was killed
+	server    *otlp.Sink // nil after a kill
 	behaviour behaviour
 	changed   chan struct{} // closed when the behaviour changes
 	batches   []*Batch
 	stored    chan struct{} // closed when the next batch is stored
 	records   int
 	poison    *Poison
-	denied    map[denial]bool       // what was refused for good, and not because of something else in its batch
-	deniedGap map[string][]Gap      // gap records that were, by resource
-	refusals  map[string]int        // how many records were, by resource
-	states    map[string]fold.State // by resource: what who applies the records believes
+	denied    map[denial]bool       // permanently refused, and not because of something else in the batch
+	deniedGap map[string][]Gap      // permanently refused gap records, by resource
+	refusals  map[string]int        // permanently refused records, by resource
+	states    map[string]fold.State // fold of the records, by resource
 }
 
 type behaviour int
 
 const (
 	accepting    behaviour = iota
-	unavailable            // refuses for the time being
-	exhausted              // refuses for the time being, as a server does that is short of something
+	unavailable            // refuses temporarily
+	exhausted              // refuses temporarily, like a server short of a resource
 	blocking               // neither stores nor answers
-	unanswering            // stores, and never answers
-	losingAnswer           // stores, and answers that it could not
-	denying                // refuses for good
+	unanswering            // stores, but never answers
+	losingAnswer           // stores, and reports failure
+	denying                // refuses permanently
 )
 
-// Poison names an object about which the sink takes no record, and refuses every batch that has one.
+// Poison names an object whose records the sink refuses, with every batch that has one.
 type Poison struct{ Resource, Name string }
 
 func (p *Poison) is(record harness.Record) bool {
 	return p != nil && record.Object != nil && record.Resource == p.Resource && record.Object.Name == p.Name
 }
 
-// denial is a version of an object that was refused for good.
+// denial is a version of an object that was permanently refused.
 type denial struct {
 	resource string
 	revisionOf
 }
 
-// lifeHeader tells the sink which life of the collector a request is from.
+// lifeHeader is the header with the life of the Collector that sent a request.
 const lifeHeader = "chaos-life"
 
 // StartSink starts a sink that ends with the test.
@@ -88,7 +88,7 @@ func StartSink(t testing.TB) *Sink {
 	return s
 }
 
-// Address is host:port, and the same after every restart.
+// Address returns host:port, which is the same after every restart.
 func (s *Sink) Address() string { return s.address }
 
 // Start listens again after Kill.
@@ -107,11 +107,11 @@ func (s *Sink) Start(t testing.TB) {
 	s.mu.Unlock()
 }
 
-// answerFlight is how long an answer may take from the server's hands onto the wire.
+// answerFlight is how long an answer may take from the server to the wire.
 const answerFlight = time.Second
 
-// Kill closes everything at once. Of each life of the collector the batch stored last may have gone unanswered by that,
-// if it was stored a moment ago.
+// Kill closes everything at once. The last stored batch of each life of the Collector may thus remain unanswered, if it
+// was stored just before.
 func (s *Sink) Kill() {
 	s.mu.Lock()
 	server := s.server
@@ -128,7 +128,7 @@ func (s *Sink) Kill() {
 	}
 	s.mu.Unlock()
 	if server != nil {
-		_ = server.Stop() // had it ended by itself, nothing would be stored, and the run would fail
+		_ = server.Stop() // if it had failed, nothing would be stored, and the run would fail
 	}
 }
 
@@ -188,7 +188,7 @@ func (s *Sink) receive(ctx context.Context, logs plog.Logs) error {
 	return nil
 }
 
-// deny returns why records are refused for good, if they are.
+// deny returns why records are refused permanently, if they are.
 func (s *Sink) deny(b behaviour, records []harness.Record) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -198,7 +198,7 @@ func (s *Sink) deny(b behaviour, records []harness.Record) error {
 	}
 	for _, record := range records {
 		if b != denying && !s.poison.is(record) {
-			continue // it has to come again without what it came with
+			continue // it has to be repeated without the rest of its batch
 		}
 		s.refusals[record.Resource]++
 		switch {
@@ -214,28 +214,28 @@ func (s *Sink) deny(b behaviour, records []harness.Record) error {
 	return status.Error(codes.InvalidArgument, "a record cannot be understood")
 }
 
-// Poisoned makes the sink refuse what is about an object from now on; nil: nothing any more.
+// Poisoned makes the sink refuse the records of an object from now on; nil ends that.
 func (s *Sink) Poisoned(p *Poison) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.poison = p
 }
 
-// deniedVersions are the versions of objects that were refused for good.
+// deniedVersions returns the versions of objects that were permanently refused.
 func (s *Sink) deniedVersions() map[denial]bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return maps.Clone(s.denied)
 }
 
-// deniedGaps are the gap records of a resource that were refused for good.
+// deniedGaps returns the gap records of a resource that were permanently refused.
 func (s *Sink) deniedGaps(resource string) []Gap {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.deniedGap[resource])
 }
 
-// Refused is how many records were refused for good, by resource.
+// Refused returns how many records were permanently refused, by resource.
 func (s *Sink) Refused() map[string]int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -252,7 +252,7 @@ func lifeOf(ctx context.Context) int {
 	return 0
 }
 
-// admit returns how the sink behaves to a request that it may store.
+// admit returns how the sink treats a request that it may store.
 func (s *Sink) admit(ctx context.Context) (behaviour, error) {
 	for {
 		s.mu.Lock()
@@ -262,7 +262,7 @@ func (s *Sink) admit(ctx context.Context) (behaviour, error) {
 		case unavailable:
 			return behaviour, status.Error(codes.Unavailable, "not now")
 		case exhausted:
-			// Without this detail it would be for good. https://opentelemetry.io/docs/specs/otlp/#otlpgrpc-throttling
+			// Without this detail it would be permanent. https://opentelemetry.io/docs/specs/otlp/#otlpgrpc-throttling
 			refusal, err := status.New(codes.ResourceExhausted, "full").WithDetails(&errdetails.RetryInfo{RetryDelay: durationpb.New(100 * time.Millisecond)})
 			if err != nil {
 				return behaviour, err
@@ -280,7 +280,7 @@ func (s *Sink) admit(ctx context.Context) (behaviour, error) {
 	}
 }
 
-// store keeps a batch, unless who sent it has gone already.
+// store stores a batch, unless its sender is already gone.
 func (s *Sink) store(ctx context.Context, batch *Batch) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -312,7 +312,7 @@ func (s *Sink) apply(record harness.Record) {
 	state[record.Object.UID] = record.Object.ResourceVersion
 }
 
-// answer notes whether the answer that is given now can come through.
+// answer records whether the answer that is being sent can arrive.
 func (s *Sink) answer(ctx context.Context, batch *Batch) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -328,21 +328,21 @@ func (s *Sink) answer(ctx context.Context, batch *Batch) {
 	}
 }
 
-// Batches are the batches that are stored, in order.
+// Batches returns the stored batches, in order.
 func (s *Sink) Batches() []*Batch {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.batches[:len(s.batches):len(s.batches)]
 }
 
-// Stored is how many batches and records are stored.
+// Stored returns the number of stored batches and records.
 func (s *Sink) Stored() (batches, records int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.batches), s.records
 }
 
-// Differences says how what the records of a resource make believe differs from what the API server lists.
+// Differences returns how the fold of a resource's records differs from what the API server lists.
 func (s *Sink) Differences(resource string, lives []Life, listed fold.State) []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()

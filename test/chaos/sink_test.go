@@ -14,14 +14,14 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// send sends one record to the sink as the first life of a collector.
+// send sends one record to the sink as the first life of a Collector.
 func send(t *testing.T, s *Sink, within time.Duration) error {
 	t.Helper()
 	connection, err := grpc.NewClient(s.Address(), grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer connection.Close() //nolint:errcheck // it is done with
+	defer connection.Close() //nolint:errcheck // it is no longer needed
 	ctx, cancel := context.WithTimeout(metadata.AppendToOutgoingContext(t.Context(), lifeHeader, "1"), within)
 	defer cancel()
 	logs := plog.NewLogs()

@@ -6,11 +6,11 @@ import (
 	"strings"
 )
 
-// maxStories is of how many findings the whole story is printed.
+// maxStories is the number of findings whose whole story is printed.
 const maxStories = 5
 
-// Stories are what the sink has stored about the objects that findings name by their UIDs, with the gaps of the resource and
-// the lives of the collector: what is needed to find out how a finding came about.
+// Stories returns what the sink has stored about the objects that findings name by UID, with the gaps of the resource
+// and the lives of the Collector: everything needed to explain a finding.
 func (v Verdict) Stories(e Evidence) []string {
 	var stories []string
 	for _, finding := range slices.Concat(v.Differences, v.Lost) {

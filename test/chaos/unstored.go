@@ -2,9 +2,9 @@ package chaos
 
 import "github.com/k8swatchlist/k8swatchlistreceiver/internal/fold"
 
-// unstored returns the UIDs of the objects of a resource that the collector emitted only while its disk was full, before it was
-// killed. The next process knows nothing of them. As long as the API server has the history it emits them again, and their
-// deletions; where that is gone too, nobody can know that they existed.
+// unstored returns the UIDs of the objects of a resource that the Collector emitted only while its disk was full,
+// before it was killed. The next process does not know them. If the API server has the history, it emits them again,
+// and their deletions. If the history is gone too, there is no way to know that they existed.
 func unstored(lives []Life, batches []*Batch, resource string) map[string]bool {
 	found := map[string]bool{}
 	for _, batch := range batches {
@@ -25,7 +25,7 @@ func unstored(lives []Life, batches []*Batch, resource string) map[string]bool {
 	return found
 }
 
-// forget takes objects out of what the records make believe that are gone and that nobody can know of.
+// forget removes objects that are gone, and that the Collector cannot know, from the fold of the records.
 func forget(state fold.State, unstored map[string]bool, listed ...fold.State) (known fold.State, forgotten int) {
 	known = fold.State{}
 	for uid, rv := range state {

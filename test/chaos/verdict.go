@@ -11,78 +11,78 @@ import (
 	"github.com/k8swatchlist/k8swatchlistreceiver/test/harness"
 )
 
-// checkpointDelay is how long before a crash a record was stored by the sink at most if its checkpoint was not written:
-// checkpoint.interval is 1 s, and the machine may be busy.
+// checkpointDelay is the maximum time between the storage of a record by the sink and a crash if its checkpoint was not
+// written: checkpoint.interval is 1 s, but the machine may be busy.
 const checkpointDelay = 4 * time.Second
 
-// Life is one process of the collector.
+// Life is one process of the Collector.
 type Life struct {
 	Number int
 	Ended  time.Time
 	Killed bool
 
-	// The disk was full from Unwritten on, if that is set, and a checkpoint was written again at Written, if that is.
+	// If set, the disk was full from Unwritten on, and a checkpoint was written again at Written.
 	Unwritten, Written time.Time
 }
 
-// Restore is that etcd was set back to what it was at an earlier revision.
+// Restore describes that etcd was set back to an earlier revision.
 type Restore struct {
 	At     time.Time
-	To     int64 // the revision whose objects there are again
-	Undone int64 // the last revision of those that never happened now
+	To     int64 // the revision that was restored
+	Undone int64 // the last undone revision
 }
 
-// Evidence is what a verdict on one resource rests on.
+// Evidence is the basis of the verdict on one resource.
 type Evidence struct {
 	Resource string
 	Prefix   string // of its keys in etcd
-	Lives    []Life // by number, from 1 on
+	Lives    []Life // by number, from 1
 	Batches  []*Batch
 	Events   []harness.Event // of etcd
-	Until    int64           // the revision up to which everything must have been told
+	Until    int64           // the revision up to which everything must have been emitted
 	Listed   fold.State      // by the API server
-	Before   fold.State      // as listed a moment before, where objects may go by themselves
+	Before   fold.State      // as listed just before, since objects may expire by themselves
 
-	Causes   []Cause     // what was done to the parts
+	Causes   []Cause     // the faults
 	Restores []Restore   // of etcd
 	Rescoped []time.Time // when other namespaces were configured
 
-	Denied     map[denial]bool // by the sink, for good
+	Denied     map[denial]bool // permanently, by the sink
 	DeniedGaps []Gap           // of the resource, likewise
-	Refused    int             // how many records of the resource the sink has refused for good
+	Refused    int             // number of the resource's records that the sink permanently refused
 }
 
-// Verdict is what was found of one resource, or of several together.
+// Verdict is the result for one resource, or for several together.
 type Verdict struct {
-	Revisions int // that etcd has seen after the first snapshot
-	Earlier   int // up to that, of which only the net state is told
+	Revisions int // in etcd after the first snapshot
+	Earlier   int // up to the first snapshot, of which only the net state is emitted
 	Records   int
 	Gaps      map[string]int // by reason, and by what explains it
-	InGaps    int            // revisions that were not told and that a gap names
-	Denied    int            // those of them that the sink refused for good
+	InGaps    int            // revisions that were not emitted but are covered by a gap
+	Denied    int            // those of them that the sink permanently refused
 
-	// What comes again after a crash or an answer that was lost, which at-least-once allows.
+	// Repetitions after a crash or a lost answer, which at-least-once delivery allows.
 	DuplicatesAfterKill int
-	DuplicatesOfUnknown int // of a batch that the collector could not know to be stored
-	ReorderedAfterKill  int // came after a later version that was told just before a crash
-	AfterRestore        int // came again, or after a later version, since etcd was set back
-	Initial             int // complete initial states that were told
+	DuplicatesOfUnknown int // of a batch that the Collector could not know to be stored
+	ReorderedAfterKill  int // after a later version that was emitted just before a crash
+	AfterRestore        int // repeated, or after a later version, because etcd was set back
+	Initial             int // complete initial states
 
-	Unstored int // objects that nobody can know of, see unstored
+	Unstored int // objects that the Collector cannot know, see unstored
 
 	Unexplained []string
-	FalseGaps   []string // that nothing on the schedule explains
+	FalseGaps   []string // without an explanation in the schedule
 	Lost        []string
-	Invented    []string // told of as live, and etcd knows nothing of it
+	Invented    []string // emitted as live, but unknown to etcd
 	Disorder    []string
 	Differences []string
 }
 
-// arrived is a record and what it came with.
+// arrived is a record with its batch.
 type arrived struct {
 	record fold.Record
 	batch  *Batch
-	index  int // of the batch
+	index  int // in the batch
 }
 
 // set is a complete initial state.
@@ -91,12 +91,12 @@ type set struct {
 	batch    *Batch
 }
 
-// Judge holds what the sink has stored against what etcd has seen and what the API server holds.
+// Judge compares what the sink has stored with etcd's events and what the API server holds.
 func Judge(e Evidence) Verdict {
 	v := Verdict{Gaps: map[string]int{}}
 	var (
-		told      []fold.Record
-		sets      = map[string]set{} // by namespace; "" of all
+		emitted   []fold.Record
+		sets      = map[string]set{} // by namespace; "" means all
 		gaps      []Gap
 		seen      = map[identity]arrived{}
 		latest    = map[string]arrived{} // by UID
@@ -120,7 +120,7 @@ func Judge(e Evidence) Verdict {
 				continue
 			}
 			now := arrived{record: *record.Object, batch: batch, index: index}
-			told = append(told, now.record)
+			emitted = append(emitted, now.record)
 			rv := number(now.record.ResourceVersion)
 			revisions[revisionOf{now.record.UID, rv}] = true
 
@@ -170,19 +170,19 @@ func Judge(e Evidence) Verdict {
 		default:
 			lost := fmt.Sprintf("%s %s@%d uid=%s", event.Type, event.Key, event.Revision, event.UID)
 			if denied {
-				lost += ", which the sink refused for good"
+				lost += ", which the sink refused permanently"
 			}
 			v.Lost = append(v.Lost, lost)
 		}
 		v.Revisions++
 	}
-	for _, record := range told {
+	for _, record := range emitted {
 		key := harness.Event{Revision: number(record.ResourceVersion), Type: record.Type, UID: record.UID}
 		if record.Origin == "live" && !happened[key] {
 			v.Invented = append(v.Invented, record.String())
 		}
 	}
-	state, forgotten := forget(fold.Fold(told), unstored(e.Lives, e.Batches, e.Resource), e.Before, e.Listed)
+	state, forgotten := forget(fold.Fold(emitted), unstored(e.Lives, e.Batches, e.Resource), e.Before, e.Listed)
 	v.Unstored = forgotten
 	v.Differences = harness.DifferencesFromEither(state, e.Before, e.Listed)
 	return v
@@ -199,7 +199,7 @@ type revisionOf struct {
 	rv  int64
 }
 
-// number is a resourceVersion as etcd counts; -1 for what is none.
+// number returns a resourceVersion as an etcd revision, or -1 if it is not one.
 func number(rv string) int64 {
 	n, err := strconv.ParseInt(rv, 10, 64)
 	if err != nil {
@@ -208,7 +208,7 @@ func number(rv string) int64 {
 	return n
 }
 
-// namespaceOf is the namespace of an object; "" if it has none.
+// namespaceOf returns the namespace of an object; "" if it has none.
 func (e Evidence) namespaceOf(event harness.Event) string {
 	namespace, _, namespaced := strings.Cut(strings.TrimPrefix(event.Key, e.Prefix), "/")
 	if !namespaced {
@@ -217,8 +217,8 @@ func (e Evidence) namespaceOf(event harness.Event) string {
 	return namespace
 }
 
-// undone reports whether a record is about what an object is again after etcd was set back, and the one before about
-// what it never was now.
+// undone reports whether a record has the restored state of an object after etcd was set back, and the earlier record
+// an undone state.
 func (e Evidence) undone(before, now arrived) bool {
 	if now.record.Origin == "live" {
 		return false
@@ -229,18 +229,18 @@ func (e Evidence) undone(before, now arrived) bool {
 	})
 }
 
-// takeEnd takes in that an initial state is complete. It comes again only where the collector was killed before it could
-// keep that it had emitted it, or where other namespaces were configured.
+// takeEnd handles the end of an initial state. A second one is allowed only if the Collector was killed before it could
+// store that it had emitted the first, or if other namespaces were configured.
 func (v *Verdict) takeEnd(e Evidence, batch *Batch, record harness.Record, sets map[string]set) {
 	v.Initial++
 	namespace := streamText(record, "k8s.namespace.name")
 	before, again := sets[namespace]
 	if again && !e.unsettled(before.batch, batch) {
 		if !slices.ContainsFunc(e.Rescoped, func(at time.Time) bool { return at.After(before.batch.At) && at.Before(batch.At) }) {
-			v.Unexplained = append(v.Unexplained, fmt.Sprintf("the initial state came in life %d and again in life %d%s",
+			v.Unexplained = append(v.Unexplained, fmt.Sprintf("the initial state was emitted in life %d and again in life %d%s",
 				before.batch.Life, batch.Life, e.ends(before.batch, batch)))
 		}
-		return // what has happened since the first one still has to be told
+		return // changes since the first one still have to be emitted
 	}
 	sets[namespace] = set{number(streamText(record, "k8s.snapshot.resource_version")), batch}
 }
@@ -255,8 +255,8 @@ func (v *Verdict) takeGap(e Evidence, gap Gap) {
 	v.Gaps[fmt.Sprintf("%s (%s)", gap.Reason, kind)]++
 }
 
-// takeDuplicate counts a record that came again, if that is to be: the collector was killed a moment after the first
-// one came, when no checkpoint was written yet, or could not know that the sink had stored its batch.
+// takeDuplicate counts a repeated record, if that is allowed: the Collector was killed just after the first one
+// arrived, when no checkpoint was written yet, or could not know that the sink had stored its batch.
 func (v *Verdict) takeDuplicate(e Evidence, before, again arrived) {
 	switch {
 	case e.unsettled(before.batch, again.batch):
@@ -264,27 +264,27 @@ func (v *Verdict) takeDuplicate(e Evidence, before, again arrived) {
 	case e.unknown(before, again):
 		v.DuplicatesOfUnknown++
 	default:
-		v.Unexplained = append(v.Unexplained, fmt.Sprintf("%s came at %s in life %d, and %s at %s in life %d%s",
+		v.Unexplained = append(v.Unexplained, fmt.Sprintf("%s arrived at %s in life %d, and %s at %s in life %d%s",
 			before.record, before.batch.At.Format(clock), before.batch.Life, again.record, again.batch.At.Format(clock), again.batch.Life, e.ends(before.batch, again.batch)))
 	}
 }
 
-// takeDisorder counts a record that came after a later version of its object. In one life that must never be. After a
-// crash the collector goes on from its checkpoint, and tells again what it had told since then, in the order in which it
-// happened; if a snapshot had told of the last of it first, what lies between comes late.
+// takeDisorder counts a record that arrived after a later version of its object. Within one life that must never
+// happen. After a crash the Collector continues from its checkpoint, and repeats what it had emitted since then, in
+// order. If a snapshot had first emitted the last version, the versions in between are late.
 func (v *Verdict) takeDisorder(e Evidence, before, now arrived) {
 	if e.unsettled(before.batch, now.batch) {
 		v.ReorderedAfterKill++
 		return
 	}
-	v.Disorder = append(v.Disorder, fmt.Sprintf("%s of life %d came at %s after %s of life %d at %s%s", now.record, now.batch.Life,
+	v.Disorder = append(v.Disorder, fmt.Sprintf("%s of life %d arrived at %s after %s of life %d at %s%s", now.record, now.batch.Life,
 		now.batch.At.Format(clock), before.record, before.batch.Life, before.batch.At.Format(clock), e.ends(before.batch, now.batch)))
 }
 
 const clock = "15:04:05.000"
 
-// unsettled reports whether the collector was killed between two batches, so soon after the first one that its checkpoint may
-// not have been written.
+// unsettled reports whether the Collector was killed between two batches, so soon after the first one that its
+// checkpoint may not have been written.
 func (e Evidence) unsettled(before, again *Batch) bool {
 	for _, life := range e.Lives {
 		if life.Number == before.Life && again.Life > before.Life {
@@ -294,15 +294,16 @@ func (e Evidence) unsettled(before, again *Batch) bool {
 	return false
 }
 
-// full reports whether a checkpoint of what was stored at a time could not be written until the life ended, since the disk
-// was full.
+// full reports whether the checkpoint of a batch stored at that time could not be written until the life ended, because
+// the disk was full.
 func (l Life) full(at time.Time) bool {
 	return !l.Unwritten.IsZero() && at.After(l.Unwritten.Add(-checkpointDelay)) &&
 		(l.Written.IsZero() || l.Ended.Sub(l.Written) <= checkpointDelay)
 }
 
-// unknown reports whether a record came again because the collector could not know that its batch was stored: nothing else
-// of that life was stored before it came again with the whole batch, or nothing at all of that life came after.
+// unknown reports whether a record was repeated because the Collector could not know that its batch was stored: either
+// nothing else of that life was stored before the whole batch was repeated, or nothing of that life was stored
+// afterwards.
 func (e Evidence) unknown(before, again arrived) bool {
 	if before.batch.Doubt == "" {
 		return false
@@ -325,7 +326,7 @@ func repeats(one, other *Batch) bool {
 	})
 }
 
-// ends says how and when the life of the first batch ended, if the second is of another one.
+// ends describes how and when the life of the first batch ended, if the second is from another life.
 func (e Evidence) ends(before, again *Batch) string {
 	for _, life := range e.Lives {
 		if life.Number == before.Life && again.Life != before.Life {
@@ -335,7 +336,7 @@ func (e Evidence) ends(before, again *Batch) string {
 	return ""
 }
 
-// Findings are what must not be; none if every promise held.
+// Findings returns the violations; none if every promise held.
 func (v Verdict) Findings() []string {
 	var found []string
 	add := func(what string, all []string) {
@@ -344,11 +345,11 @@ func (v Verdict) Findings() []string {
 		}
 	}
 	add("differences between the fold and the LIST", v.Differences)
-	add("revisions were neither told nor lie in a gap", v.Lost)
-	add("records came more than once and nothing explains it", v.Unexplained)
-	add("gaps were reported that nothing on the schedule explains", v.FalseGaps)
-	add("records came out of order", v.Disorder)
-	add("records tell of what never happened", v.Invented)
+	add("revisions were neither emitted nor covered by a gap", v.Lost)
+	add("records were repeated without an explanation", v.Unexplained)
+	add("gaps have no explanation in the schedule", v.FalseGaps)
+	add("records are out of order", v.Disorder)
+	add("records report changes that never happened", v.Invented)
 	if v.Initial == 0 {
 		found = append(found, "no initial state was completed")
 	}

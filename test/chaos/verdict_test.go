@@ -9,7 +9,7 @@ import (
 	"github.com/k8swatchlist/k8swatchlistreceiver/test/harness"
 )
 
-// story is a run of the collector that a test makes up: it was killed at second 10 and started again.
+// story is a made-up run of the Collector, which was killed at second 10 and started again.
 type story struct{ Evidence }
 
 var midnight = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -63,38 +63,38 @@ func because(reason string, gap harness.Record) harness.Record {
 	return gap
 }
 
-// because makes other things the causes of gaps than the restart of the API server that a story has.
+// because replaces the default cause of gaps, a restart of the API server.
 func (s *story) because(causes ...Cause) *story {
 	s.Causes = causes
 	return s
 }
 
-// deny lets the sink have refused a version of an object for good.
+// deny adds a version of an object that the sink permanently refused.
 func (s *story) deny(uid string, rv int64) *story {
 	s.Denied, s.Refused = map[denial]bool{{"pods", revisionOf{uid, rv}}: true}, 1
 	return s
 }
 
-// denyGap lets the sink have refused a gap record for good.
+// denyGap adds a gap record that the sink permanently refused.
 func (s *story) denyGap(gap harness.Record) *story {
 	s.DeniedGaps, s.Refused = []Gap{newGap(gap, second(11))}, 1
 	return s
 }
 
-// restore lets etcd have been set back, and hold something else at the end.
+// restore adds that etcd was set back, with another state at the end.
 func (s *story) restore(r Restore, listed fold.State) *story {
 	s.Restores, s.Listed = []Restore{r}, listed
 	return s.because(Cause{EtcdRestored, r.At, r.At, 1000 + r.To})
 }
 
-// killed lets the second life have been killed.
+// killed makes the second life end by a kill.
 func (s *story) killed() *story {
 	s.Lives[1].Killed = true
 	return s
 }
 
-// full lets the disk have been full from one second on, in the second life, and a checkpoint have been written again at
-// another, if that is not 0.
+// full makes the disk full from one second on, in the second life, until a checkpoint is written again at another
+// second, if that is not 0.
 func (s *story) full(from, to float64) *story {
 	s.Lives[1].Unwritten = second(from)
 	if to > 0 {
@@ -109,18 +109,18 @@ func TestVerdict(t *testing.T) {
 	for name, c := range map[string]struct {
 		story *story
 		want  string // findings by kind: lost, unexplained, disorder, invented, differences
-		false int    // gaps that nothing explains
-		again int    // since etcd was set back
+		false int    // gaps without an explanation
+		again int    // repeated because etcd was set back
 		after int    // duplicates after a kill
 		doubt int    // duplicates of batches that may not be known to be stored
 		gaps  int    // revisions in gaps
-		late  int    // told late after a kill
+		late  int    // late after a kill
 	}{
 		"everything once": {story: newStory().store(5, 1, "", five, six).store(12, 2, "", seven, eight), want: "0 0 0 0 0"},
-		"a deletion is not told": {
+		"a deletion is missing": {
 			story: newStory().store(5, 1, "", five, six).store(12, 2, "", seven), want: "1 0 0 0 1",
 		},
-		"a change in between is not told": {
+		"a change in between is missing": {
 			story: newStory().store(5, 1, "", six).store(12, 2, "", seven, eight), want: "1 0 0 0 0",
 		},
 		"an object that came and went in a gap": {
@@ -135,7 +135,7 @@ func TestVerdict(t *testing.T) {
 		"again after a kill": {
 			story: newStory().store(9, 1, "", five, six).store(12, 2, "", five, six, seven, eight), want: "0 0 0 0 0", after: 2,
 		},
-		"again after a kill, though a checkpoint was due long before": {
+		"again after a kill, although a checkpoint was due long before": {
 			story: newStory().store(5, 1, "", five, six).store(12, 2, "", five, six, seven, eight), want: "0 2 0 0 0",
 		},
 		"again in the same life": {
@@ -144,10 +144,10 @@ func TestVerdict(t *testing.T) {
 		"again because the answer was lost": {
 			story: newStory().store(5, 1, "lost", five, six).store(5.1, 1, "", five, six).store(12, 2, "", seven, eight), want: "0 0 0 0 0", doubt: 2,
 		},
-		"again in parts though the answer was lost": {
+		"again in parts although the answer was lost": {
 			story: newStory().store(5, 1, "lost", five, six).store(5.1, 1, "", five).store(12, 2, "", seven, eight), want: "0 1 0 0 0",
 		},
-		"again though others were accepted meanwhile": {
+		"again although others were accepted in the meantime": {
 			story: newStory().store(5, 1, "lost", five).store(5.1, 1, "", six).store(5.2, 1, "", five).store(12, 2, "", seven, eight), want: "0 1 0 0 0",
 		},
 		"out of order": {
@@ -164,23 +164,23 @@ func TestVerdict(t *testing.T) {
 			story: newStory().store(5, 1, "", five, six).store(12, 2, "", gap(6, 8), seven, eight).because(Cause{APIServerKilled, second(20), second(21), 9}),
 			want:  "0 0 0 0 0", false: 1,
 		},
-		"a gap of what happened after its cause": {
+		"a gap of changes after its cause": {
 			story: newStory().store(5, 1, "", five, six).store(12, 2, "", gap(6, 8), seven, eight).because(Cause{APIServerKilled, second(2), second(3), 5}),
 			want:  "0 0 0 0 0", false: 1,
 		},
-		"a compaction, which the watch cache knows nothing of": {
+		"a compaction, which does not affect the watch cache": {
 			story: newStory().store(5, 1, "", five, six).store(12, 2, "", gap(6, 8), seven, eight).because(Cause{Compacted, second(10), second(11), 8}),
 			want:  "0 0 0 0 0", false: 1,
 		},
-		"refused for good, and a gap reports it": {
+		"refused permanently, and a gap reports it": {
 			story: newStory().store(5, 1, "", five, six).store(12, 2, "", seven, dropped(7, 8)).
 				deny("b", 8).because(Cause{SinkDenies, second(10), second(12), 8}),
 			want: "0 0 0 0 1", gaps: 1,
 		},
-		"refused for good, and no gap reports it": {
+		"refused permanently, and no gap reports it": {
 			story: newStory().store(5, 1, "", five, six).store(12, 2, "", seven).deny("b", 8), want: "1 0 0 0 1",
 		},
-		"a gap record was refused for good, and another gap reports it": {
+		"a gap record was refused permanently, and another gap reports it": {
 			story: newStory().store(5, 1, "", five, six).store(12, 2, "", dropped(6, 8)).
 				denyGap(gap(6, 8)).because(Cause{SinkDenies, second(10), second(12), 8}),
 			want: "0 0 0 0 2", gaps: 2,
@@ -217,11 +217,11 @@ func TestVerdict(t *testing.T) {
 				store(21, 2, "", about("MODIFIED", "recovered", "a", 7), about("ADDED", "recovered", "b", 6)),
 			want: "0 1 0 0 0", again: 1,
 		},
-		"again after a stop in good order while the disk was full": {
+		"again after a normal stop while the disk was full": {
 			story: newStory().full(15, 0).store(20, 2, "", five, six, seven, eight).store(101, 3, "", five, six, seven, eight),
 			want:  "0 0 0 0 0", after: 4,
 		},
-		"again though the disk had space before the stop": {
+		"again although the disk had space before the stop": {
 			story: newStory().full(15, 40).store(20, 2, "", five, six, seven, eight).store(101, 3, "", five, six, seven, eight),
 			want:  "0 4 0 0 0",
 		},

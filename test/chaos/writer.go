@@ -23,29 +23,29 @@ import (
 	"github.com/k8swatchlist/k8swatchlistreceiver/test/harness"
 )
 
-// Writer makes random changes to all resources, several at a time, for as long as it runs. The API server may go and
-// come meanwhile.
+// Writer makes random changes to all resources, several at a time, for as long as it runs. The API server may be down
+// in between.
 type Writer struct {
 	client dynamic.Interface
 	seed   uint64
-	exists map[*objects][]atomic.Bool // as far as is known, by slot
+	exists map[*objects][]atomic.Bool // believed to exist, by slot
 
 	cancel  context.CancelFunc
 	running sync.WaitGroup
 
 	mu     sync.Mutex
 	counts map[string]int // operations that the API server has acknowledged
-	failed int            // and those that it has not, for it was down, or the answer got lost
-	fatal  error          // what no fault explains
+	failed int            // those that it has not, because it was down or the answer was lost
+	fatal  error          // an error that no fault explains
 }
 
 const (
 	writers          = 6
-	quietWriter      = 1 << 20 // the number of the one that changes what is quiet
+	quietWriter      = 1 << 20 // the number of the worker that changes quiet resources
 	quietPause       = 25 * time.Second
-	operationRate    = 300 // a second, if the machine can
+	operationRate    = 300 // per second, if the machine is fast enough
 	operationTimeout = 15 * time.Second
-	retryPause       = 200 * time.Millisecond // when the API server does not answer
+	retryPause       = 200 * time.Millisecond // after the API server did not answer
 )
 
 // NewWriter returns a writer that has written nothing yet.
@@ -57,7 +57,7 @@ func NewWriter(c *harness.Cluster, seed uint64) *Writer {
 	return w
 }
 
-// Start begins to write, until Stop or the end of the test.
+// Start writes until Stop or the end of the test.
 func (w *Writer) Start(t testing.TB) {
 	ctx, cancel := context.WithCancel(context.Background())
 	w.cancel = cancel
@@ -79,13 +79,13 @@ func (w *Writer) Start(t testing.TB) {
 	t.Cleanup(w.Stop)
 }
 
-// Stop ends the writing. Nothing is under way any more when it returns.
+// Stop ends the writing. No operation is in progress when it returns.
 func (w *Writer) Stop() {
 	w.cancel()
 	w.running.Wait()
 }
 
-// Counts are the operations that have succeeded, by what they did, and how many have failed.
+// Counts returns the successful operations by kind, and how many have failed.
 func (w *Writer) Counts() (counts map[string]int, total, failed int, fatal error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -95,7 +95,7 @@ func (w *Writer) Counts() (counts map[string]int, total, failed int, fatal error
 	return maps.Clone(w.counts), total, w.failed, w.fatal
 }
 
-// operate does one thing of many.
+// operate performs one random operation.
 func (w *Writer) operate(ctx context.Context, random *rand.Rand, limit *rate.Limiter) {
 	o := w.pick(random)
 	slot := random.IntN(o.slots)
@@ -103,7 +103,7 @@ func (w *Writer) operate(ctx context.Context, random *rand.Rand, limit *rate.Lim
 	switch n := random.IntN(1000); {
 	case n < 3:
 		w.deleteGroup(ctx, o, random.IntN(groups))
-	case n < 10 && exists: // as fast as it goes
+	case n < 10 && exists: // as fast as possible
 		for range 5 + random.IntN(25) {
 			_ = limit.Wait(ctx)
 			w.patch(ctx, o, slot, o.change(random), "")
@@ -124,7 +124,7 @@ func (w *Writer) operate(ctx context.Context, random *rand.Rand, limit *rate.Lim
 	}
 }
 
-// operateQuietly changes one object of each resource where little happens.
+// operateQuietly changes one object of each resource with rare changes.
 func (w *Writer) operateQuietly(ctx context.Context, random *rand.Rand) {
 	for _, o := range all {
 		switch o.quiet {
@@ -142,7 +142,7 @@ func (w *Writer) operateQuietly(ctx context.Context, random *rand.Rand) {
 			still.SetName(fmt.Sprintf("%s-%x", still.GetName(), random.Uint64()))
 			still.SetNamespace(o.quiet)
 			if err := unstructured.SetNestedField(still.Object, o.quiet, "involvedObject", "namespace"); err != nil {
-				panic(err) // it has such a field
+				panic(err) // the field exists
 			}
 			w.do(ctx, "create", func(ctx context.Context) error {
 				_, err := o.in(w.client, o.quiet).Create(ctx, still, metav1.CreateOptions{})
@@ -186,7 +186,7 @@ func (w *Writer) patch(ctx context.Context, o *objects, slot int, patch object, 
 	}
 	body, err := json.Marshal(patch)
 	if err != nil {
-		panic(err) // it is made of strings and numbers
+		panic(err) // it consists of strings and numbers
 	}
 	w.do(ctx, what, func(ctx context.Context) error {
 		_, err := w.of(o, slot).Patch(ctx, o.name(slot), types.MergePatchType, body, metav1.PatchOptions{}, subresources...)
@@ -217,7 +217,7 @@ func (w *Writer) deleteGroup(ctx context.Context, o *objects, n int) {
 	})
 }
 
-// learn notes whether the object exists, as the answer to a request tells.
+// learn records whether the object exists according to the answer to a request.
 func (w *Writer) learn(o *objects, slot int, err error, after bool) {
 	switch {
 	case err == nil:
@@ -229,8 +229,8 @@ func (w *Writer) learn(o *objects, slot int, err error, after bool) {
 	}
 }
 
-// do does one thing and counts it. That another worker was faster is no failure; that the API server is away makes it
-// wait for a moment.
+// do performs one request and counts it. It is not a failure if another worker was faster; if the API server is down,
+// it waits briefly.
 func (w *Writer) do(ctx context.Context, what string, request func(context.Context) error) {
 	limited, cancel := context.WithTimeout(ctx, operationTimeout)
 	err := request(limited)
@@ -279,7 +279,7 @@ func (w *Writer) Fill(t testing.TB) {
 	}
 }
 
-// Touch changes a few objects of every resource, and creates those that are not there.
+// Touch changes a few objects of every resource, and creates missing ones.
 func (w *Writer) Touch(ctx context.Context, round int) {
 	random := rand.New(rand.NewPCG(w.seed, uint64(writers+1+round)))
 	w.operateQuietly(ctx, random)

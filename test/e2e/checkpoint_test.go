@@ -26,7 +26,7 @@ func TestCheckpointOf100000ObjectsLoadsInASecond(t *testing.T) {
 	pods := scope.New(schema.GroupResource{Resource: "pods"}, "", "", "")
 
 	keeper, end := openKeeper(t, folder)
-	if _, err := keeper.Restore(t.Context(), pods, func(redact.Identity) {}); err != nil {
+	if _, err := keeper.Restore(t.Context(), &pods, func(redact.Identity) {}); err != nil {
 		t.Fatal(err)
 	}
 	changes := make([]watchlist.Change, 0, objects+1)
@@ -43,7 +43,7 @@ func TestCheckpointOf100000ObjectsLoadsInASecond(t *testing.T) {
 	began = time.Now()
 	keeper, end = openKeeper(t, folder)
 	known := 0
-	progress, err := keeper.Restore(t.Context(), pods, func(id redact.Identity) {
+	progress, err := keeper.Restore(t.Context(), &pods, func(id redact.Identity) {
 		if want := knownObject(&pods, known).Object.Identity; id != want {
 			t.Fatalf("object %d is %+v, want %+v", known, id, want)
 		}

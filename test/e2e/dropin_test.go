@@ -17,11 +17,11 @@ import (
 	"github.com/k8swatchlist/k8swatchlistreceiver/tools/controlplane"
 )
 
-// difference is one that the records of a format have from those of contrib's receiver in v0.111.0. It stands in
-// docs/migration.md in the same words.
+// difference is a difference between the records of a format and those of contrib's receiver in v0.111.0.
+// docs/migration.md lists it in the same words.
 type difference struct {
 	text string
-	// apply makes the difference in a record of contrib's, and reports whether it did.
+	// apply makes the difference in a record of contrib's receiver, and reports whether it changed it.
 	apply func(theirs *harness.RawRecord, ours harness.RawRecord) bool
 }
 
@@ -65,7 +65,7 @@ var k8sObjectsDifferences = []difference{
 	},
 }
 
-// collectorVersion is that of bin/otelcol-watchlist.
+// collectorVersion is the version of bin/otelcol-watchlist.
 const collectorVersion = "0.1.0"
 
 // maskedPaths are the places in the objects of the test at which a value may be masked.
@@ -78,7 +78,7 @@ var maskedPaths = []string{
 	"Widget.spec.apiToken",
 }
 
-// mask puts what ours masked into theirs, where it may be, and reports whether it did.
+// mask copies masked values from ours to theirs, where masking is allowed, and reports whether there were any.
 func mask(theirs, ours any, path string) bool {
 	done := false
 	each := func(key string, value, our any, set func(any)) {
@@ -139,8 +139,8 @@ func remove(from map[string]any, path ...string) bool {
 	return ok
 }
 
-// TestK8sObjectsDropIn: the Collector with contrib's k8sobjects and ours, beside each other on one API server, send the
-// same records of the same objects and changes, but for the listed differences.
+// Contrib's k8sobjects and ours, side by side on one API server, send the same records of the same objects and changes,
+// except for the listed differences.
 func TestK8sObjectsDropIn(t *testing.T) {
 	t.Parallel()
 	c := harness.StartCluster(t, controlplane.Options{})
@@ -154,6 +154,7 @@ func TestK8sObjectsDropIn(t *testing.T) {
 	collector := harness.StartCollector(t, toOTLP(ours, "k8s_watchlist", kubeconfig(c.Kubeconfig())+`
 format: k8sobjects
 kube_api_burst: 50
+events: {deleted: true}
 resources: [pods, configmaps, secrets, services, deployments, clusterroles.rbac.authorization.k8s.io, events, widgets.example.com]
 `))
 	awaitEach(t, ours, kinds, "", "before")
@@ -172,7 +173,11 @@ resources: [pods, configmaps, secrets, services, deployments, clusterroles.rbac.
 	collector.Interrupt(t)
 	peer.Interrupt(t)
 
-	compared := compare(t, theirs.All(), ours.All(), k8sObjectsDifferences)
+	compared := map[string]int{}
+	for _, identity := range compare(t, byChange(t, theirs.All()), byChange(t, ours.All()), k8sObjectsDifferences) {
+		compared[strings.Fields(identity)[1]]++
+	}
+	t.Logf("compared %v", compared)
 	for _, changeType := range []string{"listed", "ADDED", "MODIFIED", "DELETED"} {
 		if compared[changeType] < len(kinds) {
 			t.Errorf("%d records of type %s were compared, want one of each kind", compared[changeType], changeType)
@@ -188,7 +193,7 @@ resources: [pods, configmaps, secrets, services, deployments, clusterroles.rbac.
 // plain is the secret value in all objects.
 const plain, plainBase64 = "not-to-be-seen", "bm90LXRvLWJlLXNlZW4="
 
-// peerObjects is what contrib's receiver is to read, in one of its modes.
+// peerObjects is the list of resources that contrib's receiver reads in one of its modes.
 func peerObjects(mode string) string {
 	text := ""
 	for _, resource := range []string{
@@ -234,37 +239,32 @@ func awaitEach(t *testing.T, sink *harness.RawSink, kinds []string, changeType, 
 
 func isChange(body map[string]any) bool { return body["object"] != nil && body["kind"] == nil }
 
-// compare requires that ours are theirs with the differences, each of which has to occur, and nothing else. It returns how
-// many records it has compared of each type of change.
-func compare(t *testing.T, theirs, ours []harness.RawRecord, differences []difference) map[string]int {
+// compare requires that our records equal theirs with the differences applied, and that each difference occurs. The keys
+// are what is compared with each other. It returns them, sorted.
+func compare(t *testing.T, theirs, ours map[string]harness.RawRecord, differences []difference) []string {
 	t.Helper()
-	theirOf, ourOf := byIdentity(t, theirs), byIdentity(t, ours)
-	compared := map[string]int{}
 	occurred := make([]int, len(differences))
-	for _, identity := range slices.Sorted(maps.Keys(theirOf)) {
-		our, ok := ourOf[identity]
+	for identity, their := range theirs {
+		our, ok := ours[identity]
 		if !ok {
-			t.Errorf("only contrib's receiver has sent %s", identity)
+			t.Errorf("only contrib's receiver has sent %s: %+v", identity, their)
 			continue
 		}
-		their := theirOf[identity]
 		for i, d := range differences {
 			if d.apply(&their, our) {
 				occurred[i]++
 			}
 		}
-		if their.Observed.IsZero() || our.Observed.IsZero() {
-			t.Errorf("%s was observed at %s by contrib's, and at %s by ours", identity, their.Observed, our.Observed)
+		if !their.Observed.IsZero() && !our.Observed.IsZero() {
+			their.Observed = our.Observed // each has read it at another time
 		}
-		their.Observed = our.Observed // each has read it at another time
 		if !reflect.DeepEqual(their, our) {
 			t.Errorf("%s:\ncontrib's, with the differences: %+v\nours: %+v", identity, their, our)
 		}
-		compared[strings.Fields(identity)[1]]++
 	}
-	for _, identity := range slices.Sorted(maps.Keys(ourOf)) {
-		if _, ok := theirOf[identity]; !ok {
-			t.Errorf("only ours has sent %s", identity)
+	for identity, our := range ours {
+		if _, ok := theirs[identity]; !ok {
+			t.Errorf("only ours has sent %s: %+v", identity, our)
 		}
 	}
 	for i, d := range differences {
@@ -272,12 +272,11 @@ func compare(t *testing.T, theirs, ours []harness.RawRecord, differences []diffe
 			t.Errorf("the listed difference %q has not occurred", d.text)
 		}
 	}
-	t.Logf("compared %v; differences occurred %v times", compared, occurred)
-	return compared
+	return slices.Sorted(maps.Keys(theirs))
 }
 
-// byIdentity returns the records of the objects of the test, each of which has to be the only one of its change.
-func byIdentity(t *testing.T, records []harness.RawRecord) map[string]harness.RawRecord {
+// byChange returns the records of the objects of the test by their change. No change may have two.
+func byChange(t *testing.T, records []harness.RawRecord) map[string]harness.RawRecord {
 	t.Helper()
 	found := map[string]harness.RawRecord{}
 	for _, record := range records {
@@ -300,10 +299,10 @@ func byIdentity(t *testing.T, records []harness.RawRecord) map[string]harness.Ra
 	return found
 }
 
-// dropInStory is what happens to objects of one name.
+// dropInStory is a sequence of changes to objects with one name.
 type dropInStory struct{ *harness.Cluster }
 
-// storyObjects are the objects of a story, by name. Their values are of all types that JSON has.
+// storyObjects are the objects of a story, by name. Their values have all JSON types.
 const storyObjects = `{"apiVersion":"v1","kind":"List","items":[
 {"apiVersion":"v1","kind":"Pod","metadata":{"name":%[1]q,"annotations":{"note":"größe"}},
  "spec":{"nodeName":"n1","containers":[{"name":"c","image":"registry.example.com/c:1","env":[{"name":"TOKEN","value":"not-to-be-seen"}],"args":[]}]}},
@@ -389,6 +388,7 @@ func TestDifferencesAreDocumented(t *testing.T) {
 	}
 	for heading, differences := range map[string][]difference{
 		"## What differs from k8s_objects": k8sObjectsDifferences,
+		"## What differs from k8s_events":  k8sEventsDifferences,
 	} {
 		_, section, ok := strings.Cut(string(content), heading+"\n")
 		if !ok {

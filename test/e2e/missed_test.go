@@ -50,6 +50,7 @@ func TestRelistFindsWhatTheWatchMissed(t *testing.T) {
 	create("unseen-old")
 	r := harness.StartReceiver(t, s.access+`
 resources: [{name: pods}, {name: widgets.example.com}, {name: events}]
+events: {deleted: true}
 relist: {interval: 1s}
 `, nil)
 	for _, kind := range kinds {

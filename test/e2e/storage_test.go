@@ -97,7 +97,7 @@ func outcomeOfDamage(t *testing.T, damage func([]byte) []byte, recreate bool) st
 	folder := t.TempDir()
 	keeper, end := openKeeper(t, folder)
 	pods := scope.New(schema.GroupResource{Resource: "pods"}, "", "", "")
-	if _, err := keeper.Restore(t.Context(), pods, func(redact.Identity) {}); err != nil {
+	if _, err := keeper.Restore(t.Context(), &pods, func(redact.Identity) {}); err != nil {
 		t.Fatal(err)
 	}
 	var changes []watchlist.Change
@@ -152,7 +152,7 @@ func openDamaged(t *testing.T, folder string, recreate bool) string {
 	pods := scope.New(schema.GroupResource{Resource: "pods"}, "", "", "")
 	keeper, closeIt := open()
 	known := 0
-	progress, err := keeper.Restore(t.Context(), pods, func(redact.Identity) { known++ })
+	progress, err := keeper.Restore(t.Context(), &pods, func(redact.Identity) { known++ })
 	t.Logf("%d objects, %+v, %v", known, progress, err)
 	restored := err == nil && known == 2000 && progress.ResourceVersion != ""
 	change := knownObject(&pods, 2001)
@@ -168,7 +168,7 @@ func openDamaged(t *testing.T, folder string, recreate bool) string {
 		return without // retries change nothing
 	}
 	keeper, closeIt = open()
-	progress, err = keeper.Restore(t.Context(), pods, func(redact.Identity) {})
+	progress, err = keeper.Restore(t.Context(), &pods, func(redact.Identity) {})
 	_ = keeper.Shutdown(t.Context())
 	closeIt()
 	if err == nil && progress.ResourceVersion == change.Object.ResourceVersion {

@@ -86,7 +86,7 @@ func TestDeletedTogetherAtOneRevision(t *testing.T) {
 	for i := range together {
 		keys = append(keys, fmt.Sprintf("/registry/pods/default/pod-%05d", i))
 	}
-	r := harness.StartReceiver(t, s.access+"resources: [{name: events}, {name: pods}]", nil)
+	r := harness.StartReceiver(t, s.access+"resources: [{name: events}, {name: pods}]\nevents: {deleted: true}", nil)
 	r.Records.AwaitSnapshot(t, "events", catchUp)
 	r.Records.AwaitSnapshot(t, "pods", catchUp)
 

@@ -9,8 +9,8 @@ import (
 	"github.com/k8swatchlist/k8swatchlistreceiver/test/harness"
 )
 
-// TestGapInAnotherFormat: what was missed comes out in the shape of contrib's receiver, deletions included. That there is
-// a gap is in the log of the Collector, or in a record if that is asked for.
+// Missed changes, including deletions, are emitted in the shape of contrib's receiver. The gap is reported in the log
+// of the Collector, or on request in a record.
 func TestGapInAnotherFormat(t *testing.T) {
 	t.Parallel()
 	const each = 3
@@ -38,7 +38,7 @@ service:
 	for _, sink := range sinks {
 		awaitPod(t, sink, "deleted-00002")
 	}
-	s.CreatePods(t, "live", 1, harness.SmallPod) // it comes by the watch
+	s.CreatePods(t, "live", 1, harness.SmallPod) // received by the watch
 	for _, sink := range sinks {
 		awaitPod(t, sink, "live-00000")
 	}
@@ -94,7 +94,8 @@ service:
 	}
 }
 
-// recoveredSummary is what records of equal fate have in common, once their bodies have the object's identity.
+// recoveredSummary returns what all records of the same kind of missed change have in common. It requires that the body
+// contains the object's identity.
 func recoveredSummary(t *testing.T, record harness.RawRecord) string {
 	t.Helper()
 	body := record.Body.(map[string]any)

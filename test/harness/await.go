@@ -46,9 +46,9 @@ func (c *changes) await(t testing.TB, within time.Duration, what string, missing
 		select {
 		case <-changed:
 		case <-deadline.C:
-			t.Fatalf("waited %s in vain for %s: %s", within, what, still)
+			t.Fatalf("waited %s for %s: %s", within, what, still)
 		case <-t.Context().Done():
-			t.Fatalf("waited in vain for %s: %s", what, still)
+			t.Fatalf("gave up waiting for %s: %s", what, still)
 		}
 	}
 }
@@ -69,12 +69,12 @@ func Poll(t testing.TB, within time.Duration, what string, missing func() string
 			return
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("waited %s in vain for %s: %s", within, what, still)
+			t.Fatalf("waited %s for %s: %s", within, what, still)
 		}
 		select {
 		case <-ticker.C:
 		case <-t.Context().Done():
-			t.Fatalf("waited in vain for %s: %s", what, still)
+			t.Fatalf("gave up waiting for %s: %s", what, still)
 		}
 	}
 }

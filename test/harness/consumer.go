@@ -13,6 +13,7 @@ import (
 // Consumer is the next consumer of a receiver. It records what it accepts, and can be made to refuse or block.
 type Consumer struct {
 	Records Records
+	Each    func(plog.LogRecord) // called with every record that is accepted; may be nil
 
 	changes
 	mu       sync.Mutex
@@ -31,6 +32,15 @@ func (*Consumer) Capabilities() consumer.Capabilities { return consumer.Capabili
 func (c *Consumer) ConsumeLogs(ctx context.Context, logs plog.Logs) error {
 	if err := c.admit(ctx); err != nil {
 		return err
+	}
+	if c.Each != nil {
+		for _, resource := range logs.ResourceLogs().All() {
+			for _, scope := range resource.ScopeLogs().All() {
+				for _, record := range scope.LogRecords().All() {
+					c.Each(record)
+				}
+			}
+		}
 	}
 	c.Records.Add(logs)
 	return nil

@@ -35,7 +35,7 @@ func (c *Cluster) StoredInventories(t testing.TB, folder string, resources ...sc
 	}
 	system, err := c.Client.CoreV1().Namespaces().Get(t.Context(), metav1.NamespaceSystem, metav1.GetOptions{})
 	if err != nil {
-		t.Fatalf("cannot ask for the UID of the cluster: %v", err)
+		t.Fatalf("cannot get the UID of the cluster: %v", err)
 	}
 	stored := c.StoredScopes(t, folder, string(system.UID), scopes...)
 	inventories := map[schema.GroupVersionResource]Inventory{}
@@ -69,7 +69,7 @@ func (c *Cluster) StoredScopes(t testing.TB, folder, clusterUID string, scopes .
 	for _, of := range scopes {
 		inventory := Inventory{State: fold.State{}}
 		var err error
-		inventory.Progress, err = keeper.Restore(t.Context(), of, func(id redact.Identity) {
+		inventory.Progress, err = keeper.Restore(t.Context(), &of, func(id redact.Identity) {
 			inventory.State[id.UID] = id.ResourceVersion
 		})
 		if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/testkit/otlp"
 )
 
-// RawRecord is a log record with everything that arrives with it, whatever receiver sent it.
+// RawRecord is a log record with everything sent along with it, from any receiver.
 type RawRecord struct {
 	Resource       map[string]any
 	ResourceSchema string
@@ -30,7 +30,7 @@ type RawRecord struct {
 	Body         any
 }
 
-// RawSink is an OTLP server on loopback that keeps every record as it came.
+// RawSink is an OTLP server on loopback that keeps every record as it was received.
 type RawSink struct {
 	changes
 	*otlp.Sink
@@ -86,7 +86,7 @@ func (s *RawSink) add(logs plog.Logs) {
 	s.happened()
 }
 
-// timeOrZero makes the beginning of 1970, which OTLP has for no time, the zero time.
+// timeOrZero returns the zero time for the beginning of 1970, which means "no time" in OTLP.
 func timeOrZero(t time.Time) time.Time {
 	if t.UnixNano() == 0 {
 		return time.Time{}
@@ -94,7 +94,7 @@ func timeOrZero(t time.Time) time.Time {
 	return t
 }
 
-// All returns what has come so far.
+// All returns the records received so far.
 func (s *RawSink) All() []RawRecord {
 	s.mu.Lock()
 	defer s.mu.Unlock()

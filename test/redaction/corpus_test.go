@@ -18,18 +18,18 @@ const corpusFolder = "../../internal/redact/testdata/corpus/"
 type entry struct {
 	resource  schema.GroupVersionResource
 	object    *unstructured.Unstructured
-	innocent  bool     // it goes out unchanged
-	sentinels []string // that must not go out
+	innocent  bool     // must be emitted unchanged
+	sentinels []string // must not be emitted
 }
 
 // notCreatable are the kinds of the corpus that no client can create: lists exist only in answers of the API server.
-// They are in the corpus since other objects and aggregated API servers may hold one.
+// They are in the corpus because other objects and aggregated API servers may contain one.
 var notCreatable = []string{"List", "SecretList", "ConfigMapList"}
 
 // sentinel matches a sentinel of the corpus in clear text.
 var sentinel = regexp.MustCompile(`SENTINEL-?\d{4}-?[kK]V7[qQ]`)
 
-// readCorpus returns the objects of the corpus that a client can create, and how many there are of those it cannot.
+// readCorpus returns the objects of the corpus that a client can create, and the number of those that it cannot.
 func readCorpus(t *testing.T) (entries []*entry, left int) {
 	t.Helper()
 	for _, file := range []string{"core", "shapes", "custom", "innocents"} {
@@ -61,7 +61,7 @@ func readCorpus(t *testing.T) (entries []*entry, left int) {
 	return entries, left
 }
 
-// sentinelsIn returns the sentinels of an object, also those in what is encoded or compressed in it.
+// sentinelsIn returns the sentinels of an object, including those in its encoded or compressed parts.
 func sentinelsIn(t *testing.T, object map[string]any) []string {
 	t.Helper()
 	data, err := json.Marshal(object)
@@ -95,7 +95,7 @@ func allSentinels(entries []*entry) []string {
 	return all
 }
 
-// content returns the object without what differs from copy to copy.
+// content returns the object without the parts that differ from copy to copy.
 func (e *entry) content() map[string]any {
 	object := e.copy("")
 	for _, own := range [][]string{{"metadata", "name"}, {"metadata", "namespace"}, {"involvedObject", "namespace"}, {"regarding", "namespace"}, {"spec", "group"}} {
@@ -106,7 +106,8 @@ func (e *entry) content() map[string]any {
 	return object.Object
 }
 
-// difference describes where a body lacks something of an object, or has another value. What the API server adds does not count.
+// difference describes where a body lacks a part of an object, or has another value. Additions by the API server do not
+// count.
 func difference(path string, want, have any) string {
 	switch want := want.(type) {
 	case map[string]any:

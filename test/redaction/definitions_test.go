@@ -14,8 +14,8 @@ import (
 
 var definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
 
-// define makes the API server serve the custom resources among the entries. A schema that keeps every field keeps every
-// place of the corpus, whichever version of the public CRD has it. It returns how many there are.
+// define makes the API server serve the custom resources among the entries. Their schema keeps every field, and so
+// every place of the corpus, whichever version of the public CRD has it. It returns how many it defines.
 func define(t *testing.T, c *harness.Cluster, entries []*entry) int {
 	t.Helper()
 	builtIn := served(t, c)
@@ -34,10 +34,10 @@ func define(t *testing.T, c *harness.Cluster, entries []*entry) int {
 	return len(defined)
 }
 
-// awaitServed waits until discovery has the resources of the entries.
+// awaitServed waits until discovery lists the resources of the entries.
 func awaitServed(t *testing.T, c *harness.Cluster, entries []*entry) {
 	t.Helper()
-	harness.Poll(t, patience, "the resources of the corpus to be served", func() string {
+	harness.Poll(t, timeout, "the resources of the corpus to be served", func() string {
 		now := served(t, c)
 		for _, e := range entries {
 			if _, ok := now[e.resource]; !ok {
@@ -76,7 +76,7 @@ func definition(e *entry) *unstructured.Unstructured {
 	}}
 }
 
-// served returns the resources that discovery has, with the subresources of each.
+// served returns the resources that discovery lists, with their subresources.
 func served(t *testing.T, c *harness.Cluster) map[schema.GroupVersionResource][]string {
 	t.Helper()
 	_, lists, err := c.Client.Discovery().ServerGroupsAndResources()
@@ -102,5 +102,5 @@ func served(t *testing.T, c *harness.Cluster) map[schema.GroupVersionResource][]
 	return all
 }
 
-// patience is longer than anything takes while other tests and builds use the same cores.
-const patience = 2 * time.Minute
+// timeout is long enough even while other tests and builds use the same cores.
+const timeout = 2 * time.Minute

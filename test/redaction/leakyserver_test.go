@@ -17,8 +17,8 @@ import (
 	"github.com/k8swatchlist/k8swatchlistreceiver/test/harness"
 )
 
-// leakyServer is an aggregated API server behind the real one that fails, and whose errors contain secrets. Errors go into the log,
-// the component status and whatever else reports them.
+// leakyServer is an aggregated API server behind the real one that fails, and whose errors contain secrets. Errors are
+// reported in the log, the component status and elsewhere.
 type leakyServer struct {
 	mu    sync.Mutex
 	lists map[string]int              // requests by their user agent
@@ -35,7 +35,7 @@ var errorSentinels = []string{
 	"SENTINEL-9001-kV7q", "SENTINEL-9002-kV7q", "SENTINEL-9003-kV7q", "SENTINEL-9004-kV7q", "SENTINEL-9005-kV7q", "SENTINEL-9006-kV7q",
 }
 
-// The errors that it answers with, with two sentinels each.
+// The errors in its answers, with two sentinels each.
 const (
 	statusForList = iota
 	textForList
@@ -108,7 +108,7 @@ func (s *leakyServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// answer fails each list of a client but the third, and every watch. The third list makes the client watch.
+// answer fails every list of a client except the third, and every watch. The third list makes the client watch.
 func (s *leakyServer) answer(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -130,7 +130,7 @@ func (s *leakyServer) answer(w http.ResponseWriter, r *http.Request) {
 	_, _ = fmt.Fprintf(w, leakyErrors[answer].body, errorSentinels[2*answer], errorSentinels[2*answer+1])
 }
 
-// unsent returns an error that a client has not been sent yet, and "" if it has been sent all.
+// unsent returns an error that has not been sent to a client yet, or "" if all have been sent.
 func (s *leakyServer) unsent(userAgent string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -19,7 +19,7 @@ import (
 	"github.com/k8swatchlist/k8swatchlistreceiver/test/harness"
 )
 
-// output is what a collector has sent: every request as the bytes that came, and what is in them.
+// output is what a collector has sent: the bytes of every request, and their records.
 type output struct {
 	harness.Records // that can be waited for
 
@@ -117,10 +117,10 @@ func keys(entries []*entry, phase, changeType, origin string) []string {
 	return all
 }
 
-// awaitAll waits until there is a record of one of the changes of each set.
+// awaitAll waits until each set of changes has a record of at least one of them.
 func (o *output) awaitAll(t *testing.T, what string, sets ...[]string) {
 	t.Helper()
-	o.Await(t, patience, what, func(records []harness.Record) string {
+	o.Await(t, timeout, what, func(records []harness.Record) string {
 		have := map[string]bool{}
 		for _, record := range records {
 			if record.Object != nil {

@@ -19,8 +19,8 @@ import (
 	"github.com/k8swatchlist/k8swatchlistreceiver/test/harness"
 )
 
-// planter has the API server hold copies of the entries. The copies of a phase are in a namespace of its name, or have it at
-// the end of their own name where there are no namespaces.
+// planter creates copies of the entries on the API server. The copies of a phase are in a namespace with the name of
+// the phase; those of cluster-scoped objects have it at the end of their own names.
 type planter struct {
 	cluster      *harness.Cluster
 	subresources map[schema.GroupVersionResource][]string
@@ -67,7 +67,7 @@ func (p *planter) createNamespace(t *testing.T, phase string) {
 	}
 }
 
-// create creates the copies of a phase, with what only a subresource may set.
+// create creates the copies of a phase, including the parts that only a subresource may set.
 func (p *planter) create(t *testing.T, phase string, entries []*entry) {
 	t.Helper()
 	each(t, entries, func(ctx context.Context, e *entry) error {
@@ -120,8 +120,8 @@ func (p *planter) remove(t *testing.T, phase string, entries []*entry) {
 	})
 }
 
-// requireServed: the API server serves every sentinel of the copies of a phase, so that it is searched for in what the
-// collector has read. A field that the server drops is no place for a secret.
+// requireServed requires that the API server serves every sentinel of the copies of a phase, so that the collector has
+// read it. A field that the server drops is no place for a secret.
 func (p *planter) requireServed(t *testing.T, phase string, entries []*entry) {
 	t.Helper()
 	each(t, entries, func(ctx context.Context, e *entry) error {
@@ -165,7 +165,8 @@ func (e *entry) copy(phase string) *unstructured.Unstructured {
 	return object
 }
 
-// rename gives an object without a namespace the name of its copy of a phase. The names of some follow from what they are.
+// rename gives a cluster-scoped object the name of its copy of a phase. The names of some are derived from their
+// content.
 func (e *entry) rename(object *unstructured.Unstructured, phase string) {
 	spec, _ := object.Object["spec"].(map[string]any)
 	if group, ok := spec["group"].(string); ok {

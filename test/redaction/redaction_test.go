@@ -12,16 +12,16 @@ import (
 	"github.com/k8swatchlist/k8swatchlistreceiver/tools/controlplane"
 )
 
-// The phases, which the copies of the corpus are named after.
+// The phases. The copies of the corpus are named after them.
 const (
 	initial = "initial" // created before the collector starts
 	live    = "live"    // while it runs, and changed while it is down
 	down    = "down"    // while it is down
 )
 
-// TestNoSentinelLeavesTheCollector: whatever happens to the objects of the corpus, and however the collector learns of
-// it, no sentinel is in what leaves it: requests, log, output of the debug exporter, metrics, component status, zPages and
-// checkpoints. The innocents go out as they are.
+// Whatever happens to the objects of the corpus, and however the collector learns of it, none of its output contains a
+// sentinel: requests, log, output of the debug exporter, metrics, component status, zPages and checkpoints. The
+// innocents are emitted unchanged.
 func TestNoSentinelLeavesTheCollector(t *testing.T) {
 	t.Parallel()
 	entries, left := readCorpus(t)
@@ -68,14 +68,14 @@ func TestNoSentinelLeavesTheCollector(t *testing.T) {
 	awaitServed(t, c, entries)
 	all(func(s *subject) { s.start(t) })
 	all(func(s *subject) {
-		// What was killed may not have stored yet that an object is known.
+		// The killed collector may not have stored yet that it knew an object.
 		s.awaitAll(t, "what was modified while it was down", keys(leaking, live, "MODIFIED", "recovered"), keys(leaking, live, "ADDED", "recovered"))
 		s.awaitAll(t, "what was added while it was down", keys(leaking, down, "ADDED", "recovered"))
 		s.awaitAll(t, "what was deleted while it was down", keys(innocents, live, "DELETED", "recovered"))
-		harness.Poll(t, patience, "the collector to be sent every error", func() string {
+		harness.Poll(t, timeout, "the collector to be sent every error", func() string {
 			return server.unsent(s.userAgent())
 		})
-		harness.Poll(t, patience, "the component status to contain an error of the leaky server", func() string {
+		harness.Poll(t, timeout, "the component status to contain an error of the leaky server", func() string {
 			if status := get(t, s.status); !bytes.Contains(status, []byte(" is wrong")) {
 				return string(status)
 			}
@@ -95,7 +95,7 @@ func TestNoSentinelLeavesTheCollector(t *testing.T) {
 	})
 }
 
-// requireNoSentinel: nothing that left the collector contains a sentinel, and each record has its object.
+// requireNoSentinel requires that no output of the collector contains a sentinel, and that each record has its object.
 func requireNoSentinel(t *testing.T, s *subject, sentinels []string) {
 	t.Helper()
 	search := newSearcher(sentinels)
@@ -117,7 +117,7 @@ func requireNoSentinel(t *testing.T, s *subject, sentinels []string) {
 		float64(size)/1e6, float64(search.searched-int64(size))/1e6, time.Since(began).Round(time.Millisecond))
 }
 
-// requireInnocents: the innocents came as they are, as initial state and live.
+// requireInnocents requires that the innocents were emitted unchanged, as initial state and live.
 func requireInnocents(t *testing.T, s *subject, innocents []*entry) {
 	t.Helper()
 	changes := [][]string{keys(innocents, initial, "SNAPSHOT", "initial"), keys(innocents, live, "ADDED", "live")}

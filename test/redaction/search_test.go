@@ -8,20 +8,20 @@ import (
 	"strings"
 )
 
-// A searcher looks for sentinels in whatever bytes: in clear text and in the encodings in which a collector could emit
-// them. It looks for the halves of each, so that a sentinel that was cut or masked in part is found too.
+// searcher looks for sentinels in any bytes: in clear text, and in the encodings in which a collector could emit them.
+// It looks for both halves of each, so that a sentinel that was cut or partly masked is found too.
 type searcher struct {
 	patterns map[string][]pattern // by their first bytes
 	starts   [1 << 16]bool        // the first two bytes of all of them
-	searched int64                // bytes, with what was unpacked
+	searched int64                // bytes, including unpacked ones
 }
 
-// pattern is what a half of a sentinel looks like in an encoding.
+// pattern is half of a sentinel in one encoding.
 type pattern struct {
 	text, sentinel, form string
 }
 
-// prefix is how many bytes patterns are indexed by.
+// prefix is the number of bytes by which patterns are indexed.
 const prefix = 4
 
 func newSearcher(sentinels []string) *searcher {
@@ -44,7 +44,7 @@ func (s *searcher) add(sentinel string, forms map[string]string) {
 	}
 }
 
-// escapes returns how a text may be written character by character, and the name of each form.
+// escapes returns the forms in which a text may be written character by character, with their names.
 func escapes(text string) map[string]string {
 	inHex := hex.EncodeToString([]byte(text))
 	var percent, unicode strings.Builder
@@ -65,8 +65,8 @@ func escapes(text string) map[string]string {
 	}
 }
 
-// inBase64 returns what a text becomes as a part of something in base64, which depends on how much stands before it. Both
-// alphabets write letters, digits and hyphens alike.
+// inBase64 returns the forms of a text inside longer base64, which depend on the length of the text before it. Both
+// alphabets encode letters, digits and hyphens in the same way.
 func inBase64(text string) map[string]string {
 	all := map[string]string{}
 	for shift := range 3 {
@@ -80,10 +80,10 @@ func inBase64(text string) map[string]string {
 // finding is a sentinel, or half of one, in a text.
 type finding struct {
 	sentinel, form string
-	around         string // what stands there, quoted
+	around         string // the text around it, quoted
 }
 
-// search returns the sentinels in the text, and in what is encoded or compressed in it.
+// search returns the sentinels in the text, including its encoded or compressed parts.
 func (s *searcher) search(text []byte) (found []finding) {
 	unpack(text, func(packing, text []byte) {
 		s.searched += int64(len(text))

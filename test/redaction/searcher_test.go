@@ -14,7 +14,7 @@ import (
 	"testing"
 )
 
-// writtenAs are ways in which text with a sentinel in it may leave, each made by whoever is expected to make it.
+// writtenAs are the forms in which text with a sentinel may be emitted, each made by the library that would make it.
 var writtenAs = map[string]func(string) string{
 	"raw":                             func(s string) string { return s },
 	"lower case":                      strings.ToLower,
@@ -40,7 +40,8 @@ var writtenAs = map[string]func(string) string{
 	},
 }
 
-// packedAs are others, of which each takes the race detector so long that they are tried with a part of the sentinels.
+// packedAs are more forms. They are so slow under the race detector that they are tried with only some of the
+// sentinels.
 var packedAs = map[string]func(string) string{
 	"gzip":                       zipped,
 	"gzip in base64":             func(s string) string { return encoded(zipped(s)) },
@@ -74,7 +75,7 @@ func zipped(s string) string {
 	var out bytes.Buffer
 	w := gzip.NewWriter(&out)
 	_, _ = w.Write([]byte(s))
-	_ = w.Close() // nothing fails that writes into a buffer
+	_ = w.Close() // writing to a buffer cannot fail
 	return out.String()
 }
 
@@ -97,8 +98,8 @@ func TestTheSearcherFindsEverySentinel(t *testing.T) {
 	t.Logf("%d sentinels in %d encodings, and %d in %d more", len(sentinels), len(writtenAs), len(some), len(packedAs))
 }
 
-// requireFound: the searcher finds the sentinels in an encoding. How much stands before a sentinel, and beside what was
-// encoded, differs from one to the next.
+// requireFound requires that the searcher finds the sentinels in an encoding. The lengths of the text before each
+// sentinel, and of the text around the encoded part, vary.
 func requireFound(t *testing.T, s *searcher, sentinels []string, name string, write func(string) string) {
 	t.Helper()
 	for i, sentinel := range sentinels {
@@ -115,7 +116,7 @@ func requireFound(t *testing.T, s *searcher, sentinels []string, name string, wr
 	}
 }
 
-// What has no sentinel is not suspected.
+// A text without a sentinel raises no suspicion.
 func TestTheSearcherFindsNothingElse(t *testing.T) {
 	t.Parallel()
 	entries, _ := readCorpus(t)

@@ -28,7 +28,7 @@ type subject struct {
 
 	collector *harness.Collector
 	runs      int
-	left      map[string][]byte // all that left it but the requests
+	left      map[string][]byte // all output except the requests
 }
 
 var newEvents = schema.GroupVersionResource{Group: "events.k8s.io", Version: "v1", Resource: "events"}
@@ -103,7 +103,7 @@ func (s *subject) start(t *testing.T) {
 	s.collector = harness.StartCollector(t, s.config, "--feature-gates=+extension.healthcheck.useComponentStatus")
 }
 
-// keepPages keeps what the collector serves now.
+// keepPages keeps the pages that the collector serves now.
 func (s *subject) keepPages(t *testing.T) {
 	t.Helper()
 	for _, url := range s.pages {
@@ -111,7 +111,7 @@ func (s *subject) keepPages(t *testing.T) {
 	}
 }
 
-// keepFiles keeps what the collector has logged and written, once it has ended.
+// keepFiles keeps the log and files of the collector, once it has ended.
 func (s *subject) keepFiles(t *testing.T) {
 	t.Helper()
 	s.left[fmt.Sprintf("log of run %d", s.runs)] = []byte(s.collector.Log())
@@ -128,7 +128,7 @@ func (s *subject) keepFiles(t *testing.T) {
 	}
 }
 
-// everything is what left the collector in all its runs.
+// everything returns all output of the collector from all runs.
 func (s *subject) everything() map[string][]byte {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -139,7 +139,7 @@ func (s *subject) everything() map[string][]byte {
 	return all
 }
 
-// userAgent is how it introduces itself to the API server.
+// userAgent identifies the collector to the API server.
 func (s *subject) userAgent() string { return "collector-with-body-" + s.body }
 
 func get(t *testing.T, url string) []byte {

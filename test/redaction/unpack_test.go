@@ -10,10 +10,11 @@ import (
 const (
 	deepest      = 4       // a Helm release is gzip in base64 in base64
 	shortestRun  = 24      // characters of base64: gzip of nothing is longer
-	largestBytes = 8 << 20 // of what a gzip member holds
+	largestBytes = 8 << 20 // that are unpacked of a gzip member
 )
 
-// unpack calls see with the text, and with what is packed in it in gzip and base64 in any order. packing names the layers.
+// unpack calls see with the text, and with everything packed in it with gzip and base64 in any order. packing names the
+// layers.
 func unpack(text []byte, see func(packing, text []byte)) { unpackInside(nil, text, see, 0) }
 
 func unpackInside(packing, text []byte, see func(packing, text []byte), depth int) {
@@ -32,7 +33,7 @@ func unpackInside(packing, text []byte, see func(packing, text []byte), depth in
 		from += at
 		if r, err := gzip.NewReader(bytes.NewReader(text[from:])); err == nil {
 			r.Multistream(false)
-			content, _ := io.ReadAll(io.LimitReader(r, largestBytes)) // a member that was cut is searched as far as it goes
+			content, _ := io.ReadAll(io.LimitReader(r, largestBytes)) // a member that was cut is searched up to the cut
 			inside("gzip", content)
 		}
 	}
@@ -46,7 +47,7 @@ func unpackInside(packing, text []byte, see func(packing, text []byte), depth in
 			to++
 		}
 		if to-from >= shortestRun {
-			for shift := range 4 { // other text may stand before it with nothing between
+			for shift := range 4 { // other text may directly precede it
 				inside("base64", decode(text[from+shift:to]))
 			}
 		}
@@ -54,7 +55,7 @@ func unpackInside(packing, text []byte, see func(packing, text []byte), depth in
 	}
 }
 
-// decode decodes base64 of either alphabet and without padding. A last character that begins a byte is left out.
+// decode decodes base64 of either alphabet, without padding. A last character that only begins a byte is ignored.
 func decode(run []byte) []byte {
 	if len(run)%4 == 1 {
 		run = run[:len(run)-1]

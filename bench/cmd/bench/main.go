@@ -21,6 +21,7 @@ func main() {
 	var o runner.Options
 	flag.StringVar(&o.Binaries, "binaries", "bin/bench", "folder of the small measured programs")
 	flag.StringVar(&o.Collector, "collector", "bin/otelcol-watchlist", "the Collector with this receiver")
+	flag.StringVar(&o.Before, "before", "", "another Collector with this receiver, for the scenario of that name")
 	flag.StringVar(&o.Peer, "peer", "bin/otelcol-peer", "the Collector with k8sobjects")
 	flag.BoolVar(&o.Quick, "quick", false, "fewer objects, shorter, each once: to check that everything works")
 	flag.StringVar(&o.Profiles, "profiles", "", "folder for CPU profiles of floor, reflector and receiver, which slow them down")
@@ -40,6 +41,9 @@ func main() {
 				fail(fmt.Errorf("there is no scenario %s", name))
 			}
 		}
+	}
+	if slices.Contains(o.Scenarios, "before") && o.Before == "" {
+		fail(errors.New("the scenario before needs the other Collector: -before=FILE"))
 	}
 	if o.Scenarios == nil && *server == "replay" {
 		o.Scenarios = slices.DeleteFunc(slices.Clone(runner.Scenarios), func(name string) bool { return name == "real" })
@@ -103,7 +107,7 @@ func commandLine() string {
 	var said []string
 	flag.Visit(func(f *flag.Flag) {
 		switch f.Name {
-		case "only", "quick", "runs", "server", "pods":
+		case "before", "only", "quick", "runs", "server", "pods":
 			said = append(said, "-"+f.Name+"="+f.Value.String())
 		}
 	})

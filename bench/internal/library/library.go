@@ -2,6 +2,7 @@
 package library
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strconv"
@@ -139,14 +140,14 @@ func (s *Sink) add(record plog.LogRecord, now time.Duration) {
 		return
 	}
 	if s.uids != nil {
-		s.uids[attribute("k8s.object.uid")] = struct{}{}
+		s.uids[cmp.Or(attribute("k8s.event.uid"), attribute("k8s.object.uid"))] = struct{}{}
 	}
 	if attribute("k8s.change.type") == "SNAPSHOT" {
 		s.progress.Objects.Add(1)
 		return
 	}
 	s.progress.Changes.Add(1)
-	version := attribute("k8s.object.resource_version")
+	version := cmp.Or(attribute("k8s.event.resource_version"), attribute("k8s.object.resource_version"))
 	if version == "" {
 		version = bodyVersion(record.Body())
 	}

@@ -14,6 +14,7 @@ import (
 type Options struct {
 	Binaries     string // folder of floor, reflector and receiver
 	Collector    string // with our receiver
+	Before       string // another Collector with our receiver, for the scenario of that name; "": none
 	Peer         string // with k8sobjects
 	ControlPlane string // folder of etcd and kube-apiserver
 	Quick        bool

@@ -28,41 +28,47 @@ func (s *Session) live(ctx context.Context) error {
 		seconds, runs = 3, 1
 	}
 	return s.onStage(func(st *stage) error {
-		pods := st.Resource("pods")
 		for run := range runs {
 			say("%d changes per second of pods of 8 KB, run %d of %d", rate, run+1, runs)
 			for _, k := range []contenderKind{theFloor, oursMap, oursJSON, reflector, peerWatch} {
-				r, err := s.begin(ctx, st, k, setup{resources: podsOnly}, livePods)
-				if err != nil {
+				if err := s.liveOf(ctx, st, k, "live", rate, seconds, run); err != nil {
 					return err
 				}
-				before := r.cpu()
-				made := changeFor(ctx, st, pods, rate, seconds)
-				end, err := r.awaitIdle(ctx)
-				if err != nil {
-					return err
-				}
-				r.values = map[string]float64{
-					"cpu_us_event": float64((end.cpu - before).Microseconds()) / float64(made),
-					"peak_mb":      float64(peakOf(r.PID())) / 1e6,
-				}
-				if k.collector {
-					metrics, err := otelcol.ReadMetrics(ctx, r.metrics)
-					if err != nil {
-						return err
-					}
-					if n := int(metrics.Sum(acceptedRecords)); n < made {
-						return fmt.Errorf("%s has emitted %d records, but there were %d changes", k.name, n, made)
-					}
-				}
-				if err := r.finish(ctx, livePods); err != nil {
-					return err
-				}
-				s.Results.add("live", k, livePods, run, r.values)
 			}
 		}
 		return nil
 	}, replay.Serves{Kind: corpus.Pods8K, Count: livePods})
+}
+
+func (s *Session) liveOf(ctx context.Context, st *stage, k contenderKind, scenario string, rate, seconds, run int) error {
+	r, err := s.begin(ctx, st, k, setup{resources: podsOnly}, livePods)
+	if err != nil {
+		return err
+	}
+	before := r.cpu()
+	made := changeFor(ctx, st, st.Resource("pods"), rate, seconds)
+	end, err := r.awaitIdle(ctx)
+	if err != nil {
+		return err
+	}
+	r.values = map[string]float64{
+		"cpu_us_event": float64((end.cpu - before).Microseconds()) / float64(made),
+		"peak_mb":      float64(peakOf(r.PID())) / 1e6,
+	}
+	if k.collector {
+		metrics, err := otelcol.ReadMetrics(ctx, r.metrics)
+		if err != nil {
+			return err
+		}
+		if n := int(metrics.Sum(acceptedRecords)); n < made {
+			return fmt.Errorf("%s has emitted %d records, but there were %d changes", k.name, n, made)
+		}
+	}
+	if err := r.finish(ctx, livePods); err != nil {
+		return err
+	}
+	s.Results.add(scenario, k, livePods, run, r.values)
+	return nil
 }
 
 func changeFor(ctx context.Context, st *stage, r *replay.Resource, rate, seconds int) int {

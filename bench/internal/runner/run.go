@@ -7,7 +7,7 @@ import (
 )
 
 // Scenarios lists the scenarios in the order of their runs.
-var Scenarios = []string{"initial", "live", "latency", "idle", "swap", "restart", "inventory", "counts", "real"}
+var Scenarios = []string{"initial", "live", "latency", "idle", "swap", "restart", "inventory", "counts", "real", "before"}
 
 // Run runs the scenarios.
 func (s *Session) Run(ctx context.Context) error {
@@ -16,10 +16,10 @@ func (s *Session) Run(ctx context.Context) error {
 	defer func() { s.Results.Took = time.Since(began).Round(time.Second) }()
 	run := map[string]func(context.Context) error{
 		"initial": s.initial, "live": s.live, "latency": s.latency, "idle": s.idle, "swap": s.swap, "restart": s.restart,
-		"inventory": s.inventory, "counts": s.counts, "real": s.real,
+		"inventory": s.inventory, "counts": s.counts, "real": s.real, "before": s.before,
 	}
 	for _, scenario := range Scenarios {
-		if !s.wants(scenario) || scenario == "real" && len(s.Real) == 0 {
+		if !s.wants(scenario) || scenario == "real" && len(s.Real) == 0 || scenario == "before" && s.Before == "" {
 			continue
 		}
 		limited, cancel := context.WithTimeout(ctx, 2*timeout)

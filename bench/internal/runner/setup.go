@@ -44,8 +44,8 @@ var (
 	theFloor   = contenderKind{name: "floor: read frames, count", start: small("floor")}
 	reflector  = contenderKind{name: "client-go reflector", start: small("reflector")}
 	ourLibrary = contenderKind{name: "k8s_watchlist, no Collector", start: small("receiver")}
-	oursMap    = contenderKind{name: "k8s_watchlist, body map", start: ours("map"), collector: true}
-	oursJSON   = contenderKind{name: "k8s_watchlist, body json", start: ours("json"), collector: true}
+	oursMap    = contenderKind{name: "k8s_watchlist, body map", start: ours("map", now), collector: true}
+	oursJSON   = contenderKind{name: "k8s_watchlist, body json", start: ours("json", now), collector: true}
 	peerPull   = contenderKind{name: "k8sobjects, pull", start: peer("pull"), collector: true}
 	peerWatch  = contenderKind{name: "k8sobjects, watch", start: peer("watch"), collector: true, silent: true}
 	toOTLP     = " to OTLP"
@@ -67,7 +67,11 @@ func small(program string) func(*Session, setup) (*process, error) {
 	}
 }
 
-func ours(body string) func(*Session, setup) (*process, error) {
+// now and before return the Collector with our receiver that is measured.
+func now(s *Session) string    { return s.Collector }
+func before(s *Session) string { return s.Before }
+
+func ours(body string, collector func(*Session) string) func(*Session, setup) (*process, error) {
 	return func(s *Session, of setup) (*process, error) {
 		var names []string
 		for _, path := range of.resources {
@@ -94,7 +98,7 @@ func ours(body string) func(*Session, setup) (*process, error) {
 			receiver += "    storage: file_storage\n"
 			extensions = "extensions: {file_storage: {directory: " + of.storage + "}}\n"
 		}
-		return s.startCollector(s.Collector, "k8s_watchlist", receiver, extensions, of)
+		return s.startCollector(collector(s), "k8s_watchlist", receiver, extensions, of)
 	}
 }
 
@@ -144,7 +148,7 @@ func (s *Session) startCollector(binary, name, receiver, extensions string, of s
 		return nil, err
 	}
 	args := []string{"--config=" + path}
-	if binary == s.Collector && of.relist != "" {
+	if binary != s.Peer && of.relist != "" {
 		args = append(args, "--feature-gates=receiver.k8swatchlist.shortRelist")
 	}
 	cmd := exec.Command(binary, args...)

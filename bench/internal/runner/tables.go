@@ -10,7 +10,7 @@ import (
 type column struct {
 	key, title, format string
 	spread             bool   // also show the minimum and maximum
-	over               string // a contender: the ratio to its figure
+	over               string // a contender: the ratio to its figure; overBefore: the same contender before
 }
 
 // table is the table of one scenario.
@@ -20,7 +20,7 @@ type table struct {
 	columns               []column
 }
 
-const floorRatio, peerRatio = "floor: read frames, count", "k8sobjects, pull"
+const floorRatio, peerRatio, overBefore = "floor: read frames, count", "k8sobjects, pull", ", before"
 
 var tables = []table{
 	{scenario: "initial", title: "Initial state", count: "pods of 8 KB", columns: []column{
@@ -48,6 +48,17 @@ var tables = []table{
 		{key: "cpu_us_event", title: "CPU µs per change", format: "%.0f", spread: true},
 		{key: "cpu_us_event", title: "× floor", format: "%.1f", over: floorRatio},
 		{key: "cpu_us_event", title: "× k8sobjects watch", format: "%.2f", over: "k8sobjects, watch"},
+		{key: "peak_mb", title: "peak RSS MB", format: "%.0f"},
+	}},
+	{scenario: "before-initial", title: "Initial state, beside another build of the receiver", count: "pods of 8 KB", columns: []column{
+		{key: "cpu_s", title: "CPU s", format: "%.2f", spread: true},
+		{key: "cpu_s", title: "× before", format: "%.2f", over: overBefore},
+		{key: "peak_mb", title: "peak RSS MB", format: "%.0f", spread: true},
+		{key: "allocated_mb", title: "allocated MB", format: "%.0f"},
+	}},
+	{scenario: "before-live", title: "Live changes, 1,000 per second, beside another build of the receiver", columns: []column{
+		{key: "cpu_us_event", title: "CPU µs per change", format: "%.0f", spread: true},
+		{key: "cpu_us_event", title: "× before", format: "%.2f", over: overBefore},
 		{key: "peak_mb", title: "peak RSS MB", format: "%.0f"},
 	}},
 	{scenario: "latency", title: "Latency of a change, batch timeout 0", count: "changes per second", columns: []column{
@@ -148,7 +159,11 @@ func (c *column) cell(g *group, all []*group) string {
 		return ""
 	}
 	if c.over != "" {
-		at := slices.IndexFunc(all, func(o *group) bool { return o.contender == c.over && o.objects == g.objects })
+		over := c.over
+		if over == overBefore {
+			over = g.contender + overBefore
+		}
+		at := slices.IndexFunc(all, func(o *group) bool { return o.contender == over && o.objects == g.objects })
 		if at < 0 {
 			return ""
 		}
