@@ -154,6 +154,10 @@ func TestEveryKey(t *testing.T) {
 		{GroupResource: schema.GroupResource{Group: "apps", Resource: "deployments"}, GroupKnown: true, Key: "resources[3]"},
 		{GroupResource: schema.GroupResource{Resource: "events"}, GroupKnown: true, Namespaces: []string{"kube-system"}, Key: "resources[4]"},
 		{GroupResource: schema.GroupResource{Group: "example.com", Resource: "widgets"}, GroupKnown: true, Version: "v1alpha1", Key: "resources[5]"},
+		{
+			Pattern:    catalog.ParsePattern("*.cert-manager.io").Excluding([]string{"*requests.cert-manager.io", "rbac"}, true),
+			Namespaces: []string{"shop"}, Key: "resources[6]",
+		},
 	}, cfg.specs())
 }
 

@@ -140,9 +140,10 @@ func (c *Catalog) Run(ctx context.Context) {
 	defer c.readers.Wait()
 	retry := retry.NewBackoff(800*time.Millisecond, 30*time.Second)
 	lastGood := time.Now()
+	maxAge := time.Duration(0)
 	for {
 		c.removeEnded()
-		served, err := c.directory.ask(ctx, 0)
+		served, err := c.directory.ask(ctx, maxAge)
 		if ctx.Err() != nil {
 			return
 		}
@@ -160,7 +161,7 @@ func (c *Catalog) Run(ctx context.Context) {
 			c.resolveWithoutDiscovery()
 		}
 		c.apply(ctx)
-		if !c.pause(ctx, pause) {
+		if maxAge = c.pause(ctx, pause); ctx.Err() != nil {
 			return
 		}
 	}
@@ -186,18 +187,20 @@ func (c *Catalog) nextDiscovery(missing bool) time.Duration {
 	}
 	if c.lookAgain < len(lookAgainAfter) {
 		pause = min(pause, lookAgainAfter[c.lookAgain])
-		c.lookAgain++
 	}
 	return pause
 }
 
-// pause waits until discovery has to be asked again. It returns false when ctx has ended.
-func (c *Catalog) pause(ctx context.Context, d time.Duration) bool {
+// pause waits until the wanted scopes have to be found out again, or ctx ends, and returns how old the answer of
+// discovery may be.
+func (c *Catalog) pause(ctx context.Context, d time.Duration) (maxAge time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
-	case <-c.ended:
+		c.lookAgain = min(c.lookAgain+1, len(lookAgainAfter))
+	case <-c.ended: // perhaps one of many
+		return shareDiscovery
 	case <-c.definitions.changed:
 		c.lookAgain = 1
 		select {
@@ -206,7 +209,7 @@ func (c *Catalog) pause(ctx context.Context, d time.Duration) bool {
 		}
 	case <-ctx.Done():
 	}
-	return ctx.Err() == nil
+	return 0
 }
 
 // resolve updates the wanted scopes, and reports whether the server lacks a resource of the specs, or cannot tell. A
