@@ -3,12 +3,12 @@ package k8swatchlistreceiver
 import (
 	"fmt"
 	"runtime"
-	"slices"
 	"time"
 
 	"go.opentelemetry.io/collector/component"
 
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/catalog"
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/glob"
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/kubeclient"
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/scope"
 )
@@ -90,6 +90,9 @@ type Config struct {
 	// PodIP adds the attribute k8s.pod.ip to the records of pods. Default: false.
 	PodIP bool `mapstructure:"pod_ip"`
 
+	// Entities configures the entity events that are emitted beside the records of changes.
+	Entities EntitiesConfig `mapstructure:"entities"`
+
 	// Redaction configures what is masked in objects besides what is always masked, and what is exempt.
 	Redaction RedactionConfig `mapstructure:"redaction"`
 
@@ -124,12 +127,18 @@ type TLSConfig struct {
 	_ struct{}
 }
 
-// ResourceConfig selects one Kubernetes resource, or a preset of several, and what to read of it.
+// ResourceConfig selects Kubernetes resources by name, preset or pattern, and what to read of them.
 type ResourceConfig struct {
 	// Name is the plural name of a core resource (configmaps), the plural and the API group
-	// (deployments.apps), or a preset: nodes, pods, namespaces, persistentvolumes, rbac, services,
-	// deployments, ingresses, endpoints. Required.
+	// (deployments.apps), a preset: nodes, pods, namespaces, persistentvolumes, rbac, services,
+	// deployments, ingresses, endpoints; or a pattern with * of plural and group ("*", "*.cert-manager.io"). Required.
 	Name string `mapstructure:"name"`
+
+	// Exclude are names and patterns of resources that a pattern does not select. Default: none.
+	Exclude []string `mapstructure:"exclude"`
+
+	// IncludeAggregated makes a pattern select resources that other API servers serve too. Default: false.
+	IncludeAggregated bool `mapstructure:"include_aggregated"`
 
 	// Version pins a version of the API group (v1). Default: the one that the server prefers.
 	Version string `mapstructure:"version"`
@@ -250,6 +259,7 @@ func createDefaultConfig() component.Config {
 		Body:      bodyMap,
 		Format:    formatWatchlist,
 		Events:    EventsConfig{Body: eventsMessage},
+		Entities:  EntitiesConfig{Format: entitiesSpec},
 		Redaction: defaultRedaction(),
 		Queue: QueueConfig{
 			MaxBytes:     16 << 20,
@@ -298,13 +308,31 @@ func (c *Config) specs() []catalog.Spec {
 }
 
 // reads reports whether the configuration includes a scope.
-func (c *Config) reads(of scope.Scope) bool {
-	return slices.ContainsFunc(c.specs(), func(s catalog.Spec) bool { return s.Reads(of) })
+func (c *Config) reads(of scope.Scope) bool { return c.entryOf(of) != nil }
+
+// entryOf returns the entry of the list of resources that selects a scope, or nil if none does.
+func (c *Config) entryOf(of scope.Scope) *ResourceConfig {
+	var specs []catalog.Spec
+	var entries []*ResourceConfig
+	for i := range c.Resources {
+		for _, spec := range c.Resources[i].specs(i) {
+			specs = append(specs, spec)
+			entries = append(entries, &c.Resources[i])
+		}
+	}
+	if i := catalog.Reading(specs, of); i >= 0 {
+		return entries[i]
+	}
+	return nil
 }
 
 // specs expands the entry at index in the list of resources.
 func (r *ResourceConfig) specs(index int) []catalog.Spec {
-	return catalog.Expand(index, r.Name, catalog.Spec{
+	spec := catalog.Spec{
 		Version: r.Version, Namespaces: r.Namespaces, LabelSelector: r.LabelSelector, FieldSelector: r.FieldSelector,
-	})
+	}
+	if glob.Has(r.Name) {
+		spec.Pattern = catalog.ParsePattern(r.Name).Excluding(r.Exclude, r.IncludeAggregated)
+	}
+	return catalog.Expand(index, r.Name, spec)
 }

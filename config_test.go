@@ -98,6 +98,7 @@ func TestDefaultConfig(t *testing.T) {
 		Body:         "map",
 		Format:       "watchlist",
 		Events:       EventsConfig{Body: "message"},
+		Entities:     EntitiesConfig{Format: "spec"},
 		Redaction:    RedactionConfig{ConfigMaps: "fingerprint", Environment: "redact"},
 		Queue:        QueueConfig{MaxBytes: 16777216, DrainTimeout: 10 * time.Second},
 		Batch:        BatchConfig{MaxRecords: 500, MaxBytes: 524288, Timeout: 200 * time.Millisecond},
@@ -154,7 +155,17 @@ func TestEveryKey(t *testing.T) {
 		{GroupResource: schema.GroupResource{Group: "apps", Resource: "deployments"}, GroupKnown: true, Key: "resources[3]"},
 		{GroupResource: schema.GroupResource{Resource: "events"}, GroupKnown: true, Namespaces: []string{"kube-system"}, Key: "resources[4]"},
 		{GroupResource: schema.GroupResource{Group: "example.com", Resource: "widgets"}, GroupKnown: true, Version: "v1alpha1", Key: "resources[5]"},
+		{
+			Pattern:    catalog.ParsePattern("*.cert-manager.io").Excluding([]string{"*requests.cert-manager.io", "rbac"}, true),
+			Namespaces: []string{"shop"}, Key: "resources[6]",
+		},
 	}, cfg.specs())
+}
+
+func TestEntitiesShortForm(t *testing.T) {
+	cfg, err := loadConfig(t, "testdata/config/good/entities.yaml")
+	require.NoError(t, err)
+	assert.Equal(t, EntitiesConfig{Enabled: true, Format: "spec"}, cfg.Entities)
 }
 
 func TestShortForm(t *testing.T) {

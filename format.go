@@ -34,29 +34,12 @@ func (c *Config) formatFor(r *ResourceConfig) string { return cmp.Or(r.Format, c
 
 // recordFormats returns the format of the records of each scope, or nil if all have the receiver's own.
 func (c *Config) recordFormats() func(*scope.Scope) record.Format {
-	type entry struct {
-		specs  []catalog.Spec
-		format record.Format
-	}
-	var entries []entry
 	own := true
 	for i := range c.Resources {
-		format := formats[c.formatFor(&c.Resources[i])]
-		own = own && format == record.FormatWatchlist
-		entries = append(entries, entry{c.Resources[i].specs(i), format})
+		own = own && formats[c.formatFor(&c.Resources[i])] == record.FormatWatchlist
 	}
 	if own {
 		return nil
-	}
-	find := func(of scope.Scope) record.Format {
-		for _, e := range entries {
-			for _, spec := range e.specs {
-				if spec.Reads(of) {
-					return e.format
-				}
-			}
-		}
-		return formats[c.Format]
 	}
 	var mu sync.Mutex
 	known := make(map[scope.Scope]record.Format)
@@ -65,7 +48,10 @@ func (c *Config) recordFormats() func(*scope.Scope) record.Format {
 		defer mu.Unlock()
 		format, ok := known[*of]
 		if !ok {
-			format = find(*of)
+			format = formats[c.Format]
+			if entry := c.entryOf(*of); entry != nil {
+				format = formats[c.formatFor(entry)]
+			}
 			known[*of] = format
 		}
 		return format
@@ -138,6 +124,9 @@ func (c *Config) validateFormats(used, usedByEvents map[string]bool) []error {
 // accepted is called with the changes that were delivered.
 func (r *watchlistReceiver) accepted(changes []watchlist.Change) {
 	r.logGaps(changes)
+	if r.entities != nil {
+		r.entities.Accepted()
+	}
 	if r.keeper != nil {
 		r.keeper.Accepted(changes)
 	}

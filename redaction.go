@@ -14,6 +14,7 @@ import (
 	"go.uber.org/zap"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/glob"
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/redact"
 )
 
@@ -122,6 +123,8 @@ func (c *RedactionKeepConfig) validate() []error {
 	var errs []error
 	if err := checkName(c.Resource); err != nil {
 		errs = append(errs, fmt.Errorf("resource: %w", err))
+	} else if glob.Has(c.Resource) {
+		errs = append(errs, fmt.Errorf("resource: %q is a pattern; name each resource whose values may be kept", c.Resource))
 	}
 	for _, resource := range c.resources() {
 		if resource == (schema.GroupResource{Resource: "secrets"}) {
@@ -154,7 +157,7 @@ func (c *RedactionKeepConfig) validate() []error {
 
 // resources returns the resources of the entry: one, or several for a preset.
 func (c *RedactionKeepConfig) resources() []schema.GroupResource {
-	if checkName(c.Resource) != nil {
+	if checkName(c.Resource) != nil || glob.Has(c.Resource) {
 		return nil
 	}
 	var all []schema.GroupResource

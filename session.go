@@ -58,7 +58,7 @@ func (s *session) stop() {
 }
 
 func (r *watchlistReceiver) newReader(t catalog.Target) catalog.Reader {
-	telemetry := r.telemetry.of(t.Scope.GroupResource)
+	telemetry := r.telemetry.begin(t.Scope.GroupResource)
 	o := watchlist.Options{
 		Scope:          t.Scope,
 		API:            t.API,
@@ -74,9 +74,12 @@ func (r *watchlistReceiver) newReader(t catalog.Target) catalog.Reader {
 		QuietInterval:  quietInterval,
 		EmitSnapshots:  r.cfg.Relist.Emit == emitSnapshot,
 		SkipInitial:    r.cfg.InitialState == initialSkip,
+		Optional:       t.ByPattern,
+		UntilGone:      true,
 		Observer: readerObserver{
 			resourceTelemetry: telemetry,
 			name:              t.Scope.String(),
+			optional:          t.ByPattern,
 			health:            r.health,
 		},
 		EmitLast: r.readerEnded,
@@ -87,6 +90,7 @@ func (r *watchlistReceiver) newReader(t catalog.Target) catalog.Reader {
 		o.Restore = r.keeper.Restore
 	}
 	r.cfg.Events.apply(&o, r.holding)
+	r.prepareEntities(&o)
 	reader := watchlist.NewReader(o)
 	r.readers.add(reader)
 	return reader
@@ -96,6 +100,7 @@ func (r *watchlistReceiver) newReader(t catalog.Target) catalog.Reader {
 func (r *watchlistReceiver) readerEnded(last watchlist.Change) {
 	r.readers.remove(last.Scope)
 	r.health.report(last.Scope.String(), nil)
+	r.telemetry.end(last.Scope.GroupResource)
 	if r.keeper != nil {
 		r.delivery.Append(last)
 	}

@@ -25,7 +25,7 @@ type telemetry struct {
 	queueBytes atomic.Int64
 
 	mu        sync.Mutex
-	resources map[schema.GroupResource]*resourceTelemetry
+	resources map[schema.GroupResource]*resourceTelemetry // that are being read
 }
 
 func newTelemetry(builder *metadata.TelemetryBuilder, id component.ID) (*telemetry, error) {
@@ -63,18 +63,48 @@ type resourceTelemetry struct {
 	set        attribute.Set
 	attributes metric.MeasurementOption
 	objects    atomic.Int64
+	readers    int // under telemetry.mu
 }
 
-func (t *telemetry) of(resource schema.GroupResource) *resourceTelemetry {
+// begin returns the telemetry of a resource for another of its readers, which has to end it.
+func (t *telemetry) begin(resource schema.GroupResource) *resourceTelemetry {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	found, ok := t.resources[resource]
 	if !ok {
-		set := attribute.NewSet(t.receiver, attribute.String("group", resource.Group), attribute.String("resource", resource.Resource))
-		found = &resourceTelemetry{TelemetryBuilder: t.builder, set: set, attributes: metric.WithAttributeSet(set)}
+		found = t.unread(resource)
 		t.resources[resource] = found
 	}
+	found.readers++
 	return found
+}
+
+// end is called when a reader of the resource has ended. With the last one, its gauges end.
+func (t *telemetry) end(resource schema.GroupResource) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	found := t.resources[resource]
+	if found == nil {
+		return
+	}
+	if found.readers--; found.readers == 0 {
+		delete(t.resources, resource)
+	}
+}
+
+// of returns the telemetry of a resource for a single measurement.
+func (t *telemetry) of(resource schema.GroupResource) *resourceTelemetry {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if found, ok := t.resources[resource]; ok {
+		return found
+	}
+	return t.unread(resource)
+}
+
+func (t *telemetry) unread(resource schema.GroupResource) *resourceTelemetry {
+	set := attribute.NewSet(t.receiver, attribute.String("group", resource.Group), attribute.String("resource", resource.Resource))
+	return &resourceTelemetry{TelemetryBuilder: t.builder, set: set, attributes: metric.WithAttributeSet(set)}
 }
 
 func (r *resourceTelemetry) add(counter metric.Int64Counter) {
@@ -88,8 +118,9 @@ func (r *resourceTelemetry) addWith(counter metric.Int64Counter, key, value stri
 // readerObserver reports a reader's events to the telemetry of its resource and to the receiver's health.
 type readerObserver struct {
 	*resourceTelemetry
-	name   string
-	health *health
+	name     string
+	optional bool // see watchlist.Options
+	health   *health
 }
 
 func (o readerObserver) StreamOpened(kind string) {
@@ -113,6 +144,9 @@ func (o readerObserver) Paused()                    { o.add(o.K8sWatchlistPaused
 func (o readerObserver) InventoryChanged(delta int) { o.objects.Add(int64(delta)) }
 func (o readerObserver) StateChanged(s watchlist.State) {
 	o.addWith(o.K8sWatchlistReaderStates, "condition", s.Condition.String())
+	if o.optional && (s.Condition == watchlist.Forbidden || s.Condition == watchlist.NotServed) {
+		s.Err = nil
+	}
 	o.health.report(o.name, s.Err)
 }
 

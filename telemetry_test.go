@@ -35,13 +35,13 @@ func TestMetricsOfTwoReceiversAreSeparate(t *testing.T) {
 	pods := scope.New(schema.GroupResource{Resource: "pods"}, "", "", "")
 	for made, n := range map[*telemetry]int{a: 100, b: 7} {
 		made.queueChanged(n)
-		readerObserver{resourceTelemetry: made.of(pods.GroupResource)}.InventoryChanged(n)
+		readerObserver{resourceTelemetry: made.begin(pods.GroupResource)}.InventoryChanged(n)
 		for range n {
 			made.retried()
 			made.dropped([]watchlist.Change{{Scope: &pods}}, assert.AnError)
-			everyCount(readerObserver{resourceTelemetry: made.of(pods.GroupResource)})
+			everyCount(readerObserver{resourceTelemetry: made.begin(pods.GroupResource)})
 		}
-		observer := newRedactionObserver(made.of(pods.GroupResource))
+		observer := newRedactionObserver(made.begin(pods.GroupResource))
 		observer.Redacted(redact.RuleEnvironment, n)
 		observer.Kept(n)
 		for range n {
@@ -132,6 +132,6 @@ func TestCountingRedactionsAllocatesNothing(t *testing.T) {
 	require.NoError(t, err)
 	telemetry, err := newTelemetry(builder, component.MustNewID("k8s_watchlist"))
 	require.NoError(t, err)
-	observer := newRedactionObserver(telemetry.of(schema.GroupResource{Resource: "pods"}))
+	observer := newRedactionObserver(telemetry.begin(schema.GroupResource{Resource: "pods"}))
 	assert.Zero(t, testing.AllocsPerRun(100, func() { observer.Redacted(redact.RuleEnvironment, 6) }))
 }

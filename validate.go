@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/catalog"
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/glob"
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/kubeclient"
 )
 
@@ -41,6 +42,7 @@ func (c *Config) Validate() error {
 	for _, err := range c.Events.validate() {
 		errs = append(errs, fmt.Errorf("events.%w", err))
 	}
+	errs = append(errs, c.validateEntities()...)
 	for _, err := range c.Redaction.validate() {
 		errs = append(errs, fmt.Errorf("redaction.%w", err))
 	}
@@ -145,6 +147,7 @@ func (r *ResourceConfig) validate() []error {
 	} else {
 		errs = append(errs, r.validateScope()...)
 	}
+	errs = append(errs, r.validatePattern()...)
 	if err := r.checkVersion(); err != nil {
 		errs = append(errs, fmt.Errorf("version: %w", err))
 	}
@@ -179,8 +182,10 @@ func checkName(name string) error {
 		return errors.New("is missing; write a plural name (configmaps), a plural name and its API group (deployments.apps) or a preset: " + strings.Join(catalog.PresetNames(), ", "))
 	case catalog.Preset(name) != nil:
 		return nil
-	case strings.ContainsAny(name, "*?[]()^$|\\"):
-		return fmt.Errorf("%q is a pattern, and patterns are not supported; name each resource", name)
+	case strings.ContainsAny(name, "?[]()^$|\\"):
+		return fmt.Errorf("%q is not a pattern; * is the only wildcard, as in *.cert-manager.io", name)
+	case glob.Has(name):
+		return checkPattern(name)
 	case strings.Contains(name, "/"):
 		return checkSlashes(name)
 	}

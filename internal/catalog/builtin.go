@@ -151,5 +151,10 @@ func HasBuiltins(group string) bool {
 // project's groups that are not add-ons.
 func isBuiltinGroup(group string) bool {
 	return !strings.Contains(group, ".") ||
-		strings.HasSuffix(group, ".k8s.io") && !strings.HasSuffix(group, "metrics.k8s.io")
+		strings.HasSuffix(group, ".k8s.io") && !isMetrics(group)
+}
+
+// isMetrics reports whether the API group is one of those of the metrics APIs, which always come from another server.
+func isMetrics(group string) bool {
+	return group == "metrics.k8s.io" || strings.HasSuffix(group, ".metrics.k8s.io")
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -22,9 +23,12 @@ import (
 
 // Server is the part of the API server that the catalog needs.
 type Server interface {
+	watchlist.Opener
 	// Discover returns what is currently served.
 	Discover(ctx context.Context) (*kubeclient.Served, error)
-	// ServedByAggregation reports whether another server serves the group version.
+	// Aggregated reports for every group version whether another server serves it. It returns nil if that is not visible.
+	Aggregated(ctx context.Context) (map[schema.GroupVersion]bool, error)
+	// ServedByAggregation reports the same for one group version, and false if that is not visible.
 	ServedByAggregation(ctx context.Context, group, version string) (bool, error)
 }
 
@@ -34,15 +38,19 @@ type Target struct {
 	API       scope.API
 	Knowledge *watchlist.Knowledge                // shared by all targets of the resource
 	Served    func(context.Context) (bool, error) // see watchlist.Options
+	ByPattern bool                                // not named in the configuration
 }
 
 // Reader reads one target.
 type Reader interface {
-	// Run reads until ctx ends.
+	// Run reads until ctx ends or the server no longer serves the resource.
 	Run(ctx context.Context)
 	// SetAPI makes the reader continue with the API in which the server now serves the resource. It may be called from
 	// any goroutine.
 	SetAPI(api scope.API)
+	// Remove makes Run emit the deletion of every object and return, because the resource is gone. It may be called from
+	// any goroutine.
+	Remove()
 }
 
 // Options describe what a catalog runs.
@@ -58,15 +66,20 @@ type Options struct {
 // Catalog runs the readers of the configured resources.
 type Catalog struct {
 	Options
-	directory *directory
+	claims      []Spec // by precedence
+	directory   *directory
+	definitions *definitions
+	ended       chan struct{} // a reader has ended by itself
 
 	// Used only by the goroutine that calls Run.
-	wanted    map[scope.Scope]wanted
-	order     []scope.Scope // the keys of wanted, in the order of the configuration
-	running   map[scope.Scope]*running
-	knowledge map[schema.GroupResource]*watchlist.Knowledge
-	failing   map[string]string // last reported error of each failing key, so that it is reported once
-	readers   sync.WaitGroup
+	wanted      map[scope.Scope]wanted
+	order       []scope.Scope // the keys of wanted, in the order of the configuration
+	running     map[scope.Scope]*running
+	knowledge   map[schema.GroupResource]*watchlist.Knowledge
+	failing     map[string]string // last reported error of each failing key, so that it is reported once
+	aggregation aggregation
+	lookAgain   int // the index of the next of lookAgainAfter
+	readers     sync.WaitGroup
 }
 
 // wanted is what a spec requires in one namespace, or in all.
@@ -78,29 +91,39 @@ type wanted struct {
 
 // running is a running reader and its cancel function.
 type running struct {
-	reader Reader
-	api    scope.API
-	cancel context.CancelFunc
-	done   chan struct{}
+	reader   Reader
+	api      scope.API
+	cancel   context.CancelFunc
+	done     chan struct{}
+	removals int // of the resource's definition, when the reader started
 }
 
 // New returns a catalog that has not started any reader.
 func New(o Options) *Catalog {
+	d := newDefinitions()
 	return &Catalog{
-		Options:   o,
-		directory: newDirectory(o.Server),
-		wanted:    make(map[scope.Scope]wanted),
-		running:   make(map[scope.Scope]*running),
-		knowledge: make(map[schema.GroupResource]*watchlist.Knowledge),
-		failing:   make(map[string]string),
+		Options:     o,
+		claims:      ByPrecedence(o.Specs),
+		directory:   newDirectory(o.Server, d.isRemoved),
+		definitions: d,
+		ended:       make(chan struct{}, 1),
+		aggregation: aggregation{server: o.Server},
+		lookAgain:   len(lookAgainAfter),
+		wanted:      make(map[scope.Scope]wanted),
+		running:     make(map[scope.Scope]*running),
+		knowledge:   make(map[schema.GroupResource]*watchlist.Knowledge),
+		failing:     make(map[string]string),
 	}
 }
 
 const (
 	// searchInterval is how often the catalog looks for a resource that is not served.
 	searchInterval = 15 * time.Second
-	// refreshInterval is how often the catalog checks whether a resource is served in another version.
+	// refreshInterval is how often the catalog checks what is served if every change of it is noticed, or if only
+	// versions of built-in resources may change.
 	refreshInterval = 5 * time.Minute
+	// pollInterval is the same if changes are not noticed. An answer that nothing has changed has no body.
+	pollInterval = 30 * time.Second
 	// fallbackAfter is how long discovery may fail, on a server that answers, before resources that do not need it are
 	// read without it.
 	fallbackAfter = 30 * time.Second
@@ -108,13 +131,19 @@ const (
 	discoveryKey = "discovery"
 )
 
+// lookAgainAfter are the pauses before discovery is asked after the definition of a resource has changed. Discovery
+// lags behind, and definitions often come in great numbers.
+var lookAgainAfter = []time.Duration{300 * time.Millisecond, time.Second, 3 * time.Second}
+
 // Run finds the resources and runs their readers until ctx ends, and returns when all of them have.
 func (c *Catalog) Run(ctx context.Context) {
 	defer c.readers.Wait()
 	retry := retry.NewBackoff(800*time.Millisecond, 30*time.Second)
 	lastGood := time.Now()
+	maxAge := time.Duration(0)
 	for {
-		served, err := c.directory.ask(ctx, 0)
+		c.removeEnded()
+		served, err := c.directory.ask(ctx, maxAge)
 		if ctx.Err() != nil {
 			return
 		}
@@ -124,26 +153,73 @@ func (c *Catalog) Run(ctx context.Context) {
 		case err == nil:
 			retry.Reset()
 			lastGood = time.Now()
-			pause = refreshInterval
-			if missing := c.resolve(ctx, served); missing {
-				pause = searchInterval
+			if c.followsDefinitions() {
+				c.definitions.watch(ctx, c, served)
 			}
+			pause = c.nextDiscovery(c.resolve(ctx, served))
 		case apierrors.IsForbidden(err), kubeclient.Answered(err) && time.Since(lastGood) >= fallbackAfter:
 			c.resolveWithoutDiscovery()
 		}
 		c.apply(ctx)
-		select {
-		case <-time.After(pause):
-		case <-ctx.Done():
+		if maxAge = c.pause(ctx, pause); ctx.Err() != nil {
 			return
 		}
 	}
 }
 
-// resolve updates the wanted scopes, and reports whether the server lacks a resource of the specs. A resource that was
-// found once stays wanted: its readers find out whether it is gone permanently.
+// followsDefinitions reports whether resources other than the built-in ones are configured.
+func (c *Catalog) followsDefinitions() bool {
+	return slices.ContainsFunc(c.Specs, func(s Spec) bool {
+		_, isBuiltin := BuiltinNamed(s.Resource, s.Group, s.GroupKnown)
+		return s.Pattern != nil || !isBuiltin
+	})
+}
+
+// nextDiscovery returns how long to wait before discovery is asked again. missing means that a configured resource is
+// not served yet.
+func (c *Catalog) nextDiscovery(missing bool) time.Duration {
+	pause := refreshInterval
+	if c.followsDefinitions() && !c.definitions.watching() {
+		pause = pollInterval
+	}
+	if missing {
+		pause = searchInterval
+	}
+	if c.lookAgain < len(lookAgainAfter) {
+		pause = min(pause, lookAgainAfter[c.lookAgain])
+	}
+	return pause
+}
+
+// pause waits until the wanted scopes have to be found out again, or ctx ends, and returns how old the answer of
+// discovery may be.
+func (c *Catalog) pause(ctx context.Context, d time.Duration) (maxAge time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		c.lookAgain = min(c.lookAgain+1, len(lookAgainAfter))
+	case <-c.ended: // perhaps one of many
+		return shareDiscovery
+	case <-c.definitions.changed:
+		c.lookAgain = 1
+		select {
+		case <-time.After(lookAgainAfter[0]):
+		case <-ctx.Done():
+		}
+	case <-ctx.Done():
+	}
+	return 0
+}
+
+// resolve updates the wanted scopes, and reports whether the server lacks a resource of the specs, or cannot tell. A
+// resource that was found stays wanted until its reader ends, because no single answer proves that it is gone.
 func (c *Catalog) resolve(ctx context.Context, served *kubeclient.Served) (missing bool) {
+	c.aggregation.refresh()
 	for _, spec := range c.Specs {
+		if spec.Pattern != nil {
+			continue
+		}
 		found, err := find(served, spec)
 		c.report(spec.Key+" "+spec.Name(), "cannot start to read resource, will look for it", err)
 		if err != nil {
@@ -154,7 +230,12 @@ func (c *Catalog) resolve(ctx context.Context, served *kubeclient.Served) (missi
 		api := apiOf(found)
 		c.want(spec, resource, api, func() bool { return c.servedElsewhere(ctx, resource.Group, api.Version) })
 	}
-	return missing
+	return c.resolvePatterns(ctx, served) || missing
+}
+
+// wants reports whether a resource is wanted in any scope.
+func (c *Catalog) wants(resource schema.GroupResource) bool {
+	return slices.ContainsFunc(c.order, func(s scope.Scope) bool { return s.GroupResource == resource })
 }
 
 // want adds the scopes of a spec to the wanted ones. listOnly is called only for new scopes.
@@ -212,6 +293,8 @@ func (c *Catalog) apply(ctx context.Context) {
 		switch {
 		case !ok:
 			c.start(ctx, key, w)
+		case c.definitions.removalsOf(key.GroupResource) > r.removals:
+			r.reader.Remove()
 		case r.api != w.api:
 			r.api = w.api
 			r.reader.SetAPI(w.api)
@@ -225,18 +308,42 @@ func (c *Catalog) start(ctx context.Context, key scope.Scope, w wanted) {
 		knowledge = watchlist.NewKnowledge(key.GroupResource, w.listOnly)
 		c.knowledge[key.GroupResource] = knowledge
 	}
-	r := &running{api: w.api, done: make(chan struct{})}
+	r := &running{api: w.api, done: make(chan struct{}), removals: c.definitions.removalsOf(key.GroupResource)}
 	r.reader = c.NewReader(Target{
-		Scope: key, API: w.api, Knowledge: knowledge,
+		Scope: key, API: w.api, Knowledge: knowledge, ByPattern: w.spec.Pattern != nil,
 		Served: func(ctx context.Context) (bool, error) { return c.stillServed(ctx, key, w.spec, r.reader) },
 	})
 	ctx, r.cancel = context.WithCancel(ctx)
 	c.running[key] = r
 	c.readers.Go(func() {
-		defer close(r.done)
+		defer func() {
+			close(r.done)
+			select {
+			case c.ended <- struct{}{}:
+			default:
+			}
+		}()
 		defer r.cancel()
 		r.reader.Run(ctx)
 	})
+}
+
+// removeEnded forgets the readers that have ended by themselves, because the server no longer serves their resource.
+func (c *Catalog) removeEnded() {
+	for key, r := range c.running {
+		select {
+		case <-r.done:
+		default:
+			continue
+		}
+		delete(c.running, key)
+		delete(c.wanted, key)
+		c.order = slices.DeleteFunc(c.order, func(s scope.Scope) bool { return s == key })
+		if !c.wants(key.GroupResource) { // its successor is another resource, though it has the same name
+			delete(c.knowledge, key.GroupResource)
+			c.aggregation.forget(schema.GroupVersion{Group: key.Group, Version: r.api.Version})
+		}
+	}
 }
 
 // stillServed reports whether the resource of a reader is still served, after a 404. A resource that is served in
@@ -246,8 +353,12 @@ func (c *Catalog) stillServed(ctx context.Context, key scope.Scope, spec Spec, r
 	if err != nil {
 		return false, err
 	}
-	if _, err := served.Lookup(key.Group, true, key.Resource, ""); errors.Is(err, kubeclient.ErrNotServed) {
+	versions, err := served.Lookup(key.Group, true, key.Resource, "")
+	switch {
+	case errors.Is(err, kubeclient.ErrNotServed):
 		return false, c.directory.proveAbsence(key.GroupResource)
+	case err == nil && key.Namespace != "" && !versions[0].Namespaced:
+		return false, nil // another resource has the name now
 	}
 	spec.GroupResource, spec.GroupKnown = key.GroupResource, true
 	found, err := find(served, spec)
@@ -270,7 +381,7 @@ func find(served *kubeclient.Served, spec Spec) (kubeclient.Resource, error) {
 	for _, r := range versions {
 		switch {
 		case !r.Can("watch") && !r.Can("list"):
-		case len(spec.Namespaces) > 0 && !r.Namespaced:
+		case spec.inNamespaces() && !r.Namespaced:
 			return r, fmt.Errorf("%s is not namespaced: remove %s.namespaces", r.Plural, spec.key())
 		default:
 			return r, nil
@@ -287,10 +398,7 @@ func apiOf(r kubeclient.Resource) scope.API {
 // parameters of WatchList but never send its end marker.
 // https://github.com/antrea-io/antrea/issues/8123
 func (c *Catalog) servedElsewhere(ctx context.Context, group, version string) bool {
-	if isBuiltinGroup(group) {
-		return false
-	}
-	elsewhere, err := c.Server.ServedByAggregation(ctx, group, version)
+	elsewhere, err := c.aggregation.has(ctx, schema.GroupVersion{Group: group, Version: version})
 	return elsewhere && err == nil
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -39,10 +40,26 @@ type apiServer struct {
 	versions func(since time.Duration) []string // its versions, the preferred one first
 	page     func(since time.Duration) bool     // whether a proxy answers every request with its own page
 
+	// apiServices is the answer to a list of APIServices: a status, or a body. "" is one that nothing can be learned from.
+	apiServices func(since time.Duration) string
+	// definitions are the watch events of CRDs, each with the time at which it is sent; nil: CRDs are not served.
+	definitions []timedEvent
+	refuse      func(*http.Request) bool // whether to answer 403; may be nil
+
 	mu          sync.Mutex
 	listed      []string // paths
 	watched     []string // paths, with the time
 	discoveries int
+}
+
+type timedEvent struct {
+	at    time.Duration
+	event string
+}
+
+// crd returns a watch event of the CRD of a widgets resource.
+func crd(at time.Duration, event, uid string, rv int) timedEvent {
+	return timedEvent{at, fmt.Sprintf(`{"type":%q,"object":{"kind":"PartialObjectMetadata","metadata":{"name":"widgets.example.com","uid":%q,"resourceVersion":"%d"}}}`, event, uid, rv)}
 }
 
 func (s *apiServer) lists() []string {
@@ -63,6 +80,10 @@ const verbs = `"verbs":["get","list","watch"]`
 func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	widgets := s.widgets != nil && s.widgets(time.Since(s.began))
 	switch {
+	case s.refuse != nil && s.refuse(r):
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusForbidden)
+		fmt.Fprint(w, `{"kind":"Status","status":"Failure","reason":"Forbidden","message":"no","code":403}`)
 	case s.page != nil && s.page(time.Since(s.began)):
 		w.Header().Set("Content-Type", "text/html")
 		w.WriteHeader(http.StatusNotFound)
@@ -82,10 +103,23 @@ func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			group("down.example.com", "", ""),
 			group("aggregated.example.com", "things", "Thing"),
 		}
+		if s.definitions != nil {
+			groups = append(groups, group("apiextensions.k8s.io", "customresourcedefinitions", "CustomResourceDefinition"))
+		}
 		if widgets {
 			groups = append(groups, group("example.com", "widgets", "Widget", s.widgetVersions()...))
 		}
 		s.discovery(w, strings.Join(groups, ","))
+	case s.apiServices != nil && strings.HasPrefix(r.URL.Path, "/apis/apiregistration.k8s.io/"):
+		answer := s.apiServices(time.Since(s.began))
+		if status, err := strconv.Atoi(answer); err == nil {
+			w.Header().Set("Content-Type", "application/json")
+			w.WriteHeader(status)
+			answer = fmt.Sprintf(`{"kind":"Status","status":"Failure","message":"no","code":%d}`, status)
+		}
+		fmt.Fprint(w, answer)
+	case strings.HasSuffix(r.URL.Path, "/customresourcedefinitions") && s.definitions != nil:
+		s.watchDefinitions(w, r)
 	case strings.HasPrefix(r.URL.Path, "/apis/apiregistration.k8s.io/"):
 		if strings.HasSuffix(r.URL.Path, "/v1.aggregated.example.com") {
 			fmt.Fprint(w, `{"spec":{"service":{"name":"x","namespace":"y"}}}`)
@@ -118,6 +152,30 @@ func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		case <-r.Context().Done():
 		case <-time.After(time.Minute):
 		}
+	}
+}
+
+func (s *apiServer) watchDefinitions(w http.ResponseWriter, r *http.Request) {
+	if r.URL.Query().Get("sendInitialEvents") == "true" {
+		fmt.Fprint(w, `{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"1","annotations":{"k8s.io/initial-events-end":"true"}}}}`+"\n")
+	}
+	w.(http.Flusher).Flush()
+	for _, e := range s.definitions {
+		wait := time.Until(s.began.Add(e.at))
+		if wait < 0 {
+			continue
+		}
+		select {
+		case <-time.After(wait):
+			fmt.Fprintln(w, e.event)
+			w.(http.Flusher).Flush()
+		case <-r.Context().Done():
+			return
+		}
+	}
+	select {
+	case <-r.Context().Done():
+	case <-time.After(time.Minute):
 	}
 }
 
@@ -176,7 +234,7 @@ func runCatalog(t *testing.T, server *apiServer, down, length time.Duration, spe
 			r.readers = append(r.readers, name)
 			return watchlist.NewReader(watchlist.Options{
 				Scope: target.Scope, API: target.API, Knowledge: target.Knowledge, Plan: redact.NewPlan(target.Scope.Group, target.Scope.Resource),
-				Opener: client, Emitter: &r.taken, Served: target.Served, SnapshotSlots: slots, Now: time.Now, Logger: zap.New(readerCore),
+				Opener: client, Emitter: &r.taken, Served: target.Served, UntilGone: true, Optional: target.ByPattern, SnapshotSlots: slots, Now: time.Now, Logger: zap.New(readerCore),
 			})
 		},
 		Report: func(key string, err error) {

@@ -23,7 +23,9 @@ const (
 // directory runs discovery, once for all that ask at the same time.
 type directory struct {
 	server Server
-	turn   chan struct{} // holds a token while the fields below are not in use
+	// isRemoved reports whether the definition of a resource was deleted.
+	isRemoved func(schema.GroupResource) bool
+	turn      chan struct{} // holds a token while the fields below are not in use
 
 	at      time.Time // time of the last answer
 	served  *kubeclient.Served
@@ -31,8 +33,8 @@ type directory struct {
 	missing map[schema.GroupResource]time.Time // since when valid answers have lacked a resource
 }
 
-func newDirectory(server Server) *directory {
-	d := &directory{server: server, turn: make(chan struct{}, 1), missing: make(map[schema.GroupResource]time.Time)}
+func newDirectory(server Server, isRemoved func(schema.GroupResource) bool) *directory {
+	d := &directory{server: server, isRemoved: isRemoved, turn: make(chan struct{}, 1), missing: make(map[schema.GroupResource]time.Time)}
 	d.turn <- struct{}{}
 	return d
 }
@@ -63,9 +65,12 @@ func (d *directory) ask(ctx context.Context, maxAge time.Duration) (*kubeclient.
 	return served, err
 }
 
-// proveAbsence is called when the last answer lacked a resource. It returns nil if an answer long enough before lacked
-// it too, and none in between had it.
+// proveAbsence is called when the last answer lacked a resource. It returns nil if its definition was deleted, or if an
+// answer long enough before lacked it too, and none in between had it.
 func (d *directory) proveAbsence(resource schema.GroupResource) error {
+	if d.isRemoved(resource) {
+		return nil
+	}
 	<-d.turn
 	defer func() { d.turn <- struct{}{} }()
 	since, ok := d.missing[resource]

@@ -14,7 +14,7 @@ func Overlaps(specs []Spec) []error {
 	for i, b := range specs {
 		for _, a := range specs[:i] {
 			why := overlap(a, b)
-			if why == "" || !namespacesOverlap(a.Namespaces, b.Namespaces) || !selectorsOverlap(a, b) {
+			if why == "" || b.Pattern == nil && (!namespacesOverlap(a.Namespaces, b.Namespaces) || !selectorsOverlap(a, b)) {
 				continue
 			}
 			errs = append(errs, fmt.Errorf("%s: %s %s", b.Key, why, remedy(a, b)))
@@ -25,9 +25,13 @@ func Overlaps(specs []Spec) []error {
 }
 
 // overlap describes why two specs name the same resource, or returns "". Versions do not matter: every version of a
-// group serves the same objects.
+// group serves the same objects. A pattern does not select what a name or a more specific pattern claims.
 func overlap(a, b Spec) string {
 	switch {
+	case a.Pattern != nil && b.Pattern != nil && a.Name() == b.Name():
+		return fmt.Sprintf("the pattern %s is already in %s", b.Name(), a.Key)
+	case a.Pattern != nil || b.Pattern != nil:
+		return ""
 	case a.Name() == b.Name():
 		return fmt.Sprintf("%s is already read by %s", b.Name(), a.Key)
 	case scope.IsEvents(a.GroupResource) && scope.IsEvents(b.GroupResource):
@@ -58,6 +62,8 @@ func selectorsOverlap(a, b Spec) bool {
 
 func remedy(a, b Spec) string {
 	switch {
+	case a.Pattern != nil:
+		return "(each resource is read as one pattern requires: put everything into one entry)"
 	case a.Name() != b.Name() && a.Resource == "events":
 		return "(keep one of them)"
 	case a.Name() != b.Name():

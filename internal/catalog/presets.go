@@ -21,6 +21,10 @@ type Spec struct {
 	// GroupKnown is false for a bare plural ("pods"), which leaves the group to discovery.
 	GroupKnown bool
 
+	// Pattern selects resources instead of naming one; nil for a name. While a resource that it selects is read,
+	// GroupResource names that resource.
+	Pattern *Pattern
+
 	Version string // "" takes the version that the server prefers
 
 	Namespaces    []string // sorted; none reads all namespaces
@@ -31,8 +35,16 @@ type Spec struct {
 	Key string
 }
 
-// Name returns the resource as the configuration names it.
-func (s Spec) Name() string { return s.GroupResource.String() }
+// Name returns the resource as the configuration names it, or the pattern.
+func (s Spec) Name() string {
+	if s.Pattern != nil && s.Resource == "" {
+		return s.Pattern.String()
+	}
+	return s.GroupResource.String()
+}
+
+// inNamespaces reports whether only some namespaces are read.
+func (s Spec) inNamespaces() bool { return len(s.Namespaces) > 0 }
 
 // key returns the place in the configuration without the preset's name.
 func (s Spec) key() string {
@@ -44,6 +56,7 @@ func (s Spec) key() string {
 func (s Spec) withoutDiscovery() (schema.GroupResource, scope.API, bool) {
 	b, ok := BuiltinNamed(s.Resource, s.Group, s.GroupKnown)
 	switch {
+	case s.Pattern != nil:
 	case ok:
 		version := cmp.Or(s.Version, b.bestVersion())
 		return b.resource(), scope.API{Version: version, Kind: b.kind, Namespaced: !b.clusterScoped}, true
@@ -79,12 +92,15 @@ func PresetNames() []string { return slices.Sorted(maps.Keys(presets)) }
 func Preset(name string) []schema.GroupResource { return presets[name] }
 
 // Expand returns the specs of the entry at index of the configuration's list of resources. The entry's name is a
-// preset, a plural name, or a plural name and an API group; s holds the rest of the entry.
+// preset, a plural name, a plural name and an API group, or a pattern; s holds the rest of the entry.
 func Expand(index int, name string, s Spec) []Spec {
 	s.Namespaces = slices.Compact(slices.Sorted(slices.Values(s.Namespaces)))
 	s.Key = fmt.Sprintf("resources[%d]", index)
 	preset := presets[name]
-	if preset == nil {
+	switch {
+	case s.Pattern != nil:
+		return []Spec{s}
+	case preset == nil:
 		s.Resource, s.Group, s.GroupKnown = strings.Cut(name, ".")
 		// The bare name of a built-in resource always means that resource, whatever else is installed under the name.
 		if b, ok := BuiltinNamed(s.Resource, "", false); ok && !s.GroupKnown {

@@ -232,13 +232,18 @@ func (k *Keeper) storeLocked(c *watchlist.Change) *store {
 	return nil
 }
 
-// releaseEnded makes the checkpoints of readers that have ended available to other readers, once they are written.
+// releaseEnded makes the checkpoints of readers that have ended available to other readers, once they are written, and
+// removes those of resources that are no longer served.
 func (k *Keeper) releaseEnded() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for of, s := range k.stores {
 		if s.hasEnded() && s.pending() == 0 {
 			delete(k.stores, of)
+			if s.gone {
+				k.removeLocked(s.entry)
+				signal(k.wake)
+			}
 		}
 	}
 }

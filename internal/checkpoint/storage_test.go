@@ -441,7 +441,7 @@ func TestReaderEndsWhileTheStorageFails(t *testing.T) {
 		extension.FailWrites(storage.ErrStorageFull)
 		l.Accepted([]watchlist.Change{change(first, watchlist.Added, 2, "6"), ended(first)})
 
-		// It reads without a checkpoint, and what it emits is not taken for progress of the first one.
+		// It reads without a checkpoint, and what it emits does not move the checkpoint of the first one.
 		second := another(first)
 		progress, _, err := l.restore(t, second)
 		require.ErrorIs(t, err, storage.ErrStorageFull)

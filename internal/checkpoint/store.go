@@ -19,6 +19,7 @@ type store struct {
 
 	entry        *entry
 	entryChanged bool
+	gone         bool // the resource is no longer served, and nothing of it is left
 
 	progress storedProgress
 	changed  bool                               // progress differs from what is stored
@@ -131,6 +132,7 @@ func (s *store) advance(c *watchlist.Change) {
 func (s *store) close(c *watchlist.Change) {
 	p := &s.progress
 	rv := c.ReachedVersion()
+	s.gone = rv == "" && p.Denied == nil
 	switch {
 	case rv == "": // the resource is gone, and its inventory
 		*p = storedProgress{Denied: p.Denied}

@@ -24,6 +24,7 @@ type Client struct {
 	headerTimeout time.Duration
 	watchGrace    time.Duration
 	logger        *zap.Logger
+	documents     documents
 
 	mu      sync.Mutex
 	session *session

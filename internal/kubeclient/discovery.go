@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
+	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -72,15 +74,8 @@ func (c *Client) Discover(ctx context.Context) (*Served, error) {
 
 // discoverRoot reads /api, which is the core group, or /apis.
 func (c *Client) discoverRoot(ctx context.Context, root string, served *Served) error {
-	var document struct {
-		Kind string `json:"kind"`
-
-		Items []groupDiscovery `json:"items"` // of an APIGroupDiscoveryList
-
-		Versions []string          `json:"versions"` // of APIVersions, the old answer of /api
-		Groups   []metav1.APIGroup `json:"groups"`   // of an APIGroupList, the old answer of /apis
-	}
-	if err := c.getJSON(ctx, get{path: []string{root}, accept: acceptDiscovery}, &document); err != nil {
+	document, err := c.getRoot(ctx, root)
+	if err != nil {
 		return err
 	}
 	versions := 0
@@ -113,6 +108,66 @@ func (c *Client) discoverRoot(ctx context.Context, root string, served *Served) 
 		return errNoGroup
 	}
 	return nil
+}
+
+// rootDocument is a discovery document of /api or /apis.
+type rootDocument struct {
+	Kind string `json:"kind"`
+
+	Items []groupDiscovery `json:"items"` // of an APIGroupDiscoveryList
+
+	Versions []string          `json:"versions"` // of APIVersions, the old answer of /api
+	Groups   []metav1.APIGroup `json:"groups"`   // of an APIGroupList, the old answer of /apis
+}
+
+// documents holds the last document of each root with its entity tag. A server that supports these answers 304, without
+// a body, if the document has not changed.
+// https://github.com/kubernetes/kubernetes/blob/v1.37.0/staging/src/k8s.io/apiserver/pkg/endpoints/discovery/aggregated/etag.go
+type documents struct {
+	mu    sync.Mutex
+	roots map[string]taggedDocument
+}
+
+type taggedDocument struct {
+	etag string
+	*rootDocument
+}
+
+func (d *documents) of(root string) taggedDocument {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.roots[root]
+}
+
+func (d *documents) keep(root string, latest taggedDocument) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.roots == nil {
+		d.roots = make(map[string]taggedDocument)
+	}
+	d.roots[root] = latest
+}
+
+// getRoot reads the document of a root, or returns the previous one if it has not changed.
+func (c *Client) getRoot(ctx context.Context, root string) (*rootDocument, error) {
+	previous := c.documents.of(root)
+	answer, err := c.getSmall(ctx, get{path: []string{root}, accept: acceptDiscovery, etag: previous.etag})
+	switch {
+	case errors.Is(err, errNotModified):
+		return previous.rootDocument, nil
+	case err != nil:
+		return nil, err
+	}
+	latest := &rootDocument{}
+	if json.Unmarshal(answer.content, latest) != nil {
+		return nil, answer.undecodable()
+	}
+	if answer.etag == "" {
+		c.documents.keep(root, taggedDocument{})
+	} else {
+		c.documents.keep(root, taggedDocument{answer.etag, latest})
+	}
+	return latest, nil
 }
 
 // addGroup adds a group and returns the number of its versions.
@@ -219,29 +274,65 @@ func (c *Client) ClusterUID(ctx context.Context) (string, error) {
 	return namespace.Metadata.UID, nil
 }
 
-// ServedByAggregation reports whether the API server forwards requests for a version of a group to another server. It
-// returns false if that is not visible.
+// Aggregated reports for each version of an API group whether the API server forwards requests for it to another
+// server, as its APIServices state. It returns nil if they are not visible.
+func (c *Client) Aggregated(ctx context.Context) (map[schema.GroupVersion]bool, error) {
+	var list struct {
+		Kind  string       `json:"kind"`
+		Items []apiService `json:"items"`
+	}
+	err := c.getJSON(ctx, get{path: apiServicesPath, accept: acceptJSON}, &list)
+	switch {
+	case isInvisible(err):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("cannot list apiservices (group \"apiregistration.k8s.io\", version v1): %w", err)
+	case list.Kind != "APIServiceList":
+		return nil, nil
+	}
+	aggregated := make(map[schema.GroupVersion]bool, len(list.Items))
+	for _, s := range list.Items {
+		aggregated[schema.GroupVersion{Group: s.Spec.Group, Version: s.Spec.Version}] = s.isAggregated()
+	}
+	return aggregated, nil
+}
+
+// ServedByAggregation reports the same for one version of a group, which takes less rights. It returns false if that is
+// not visible.
 func (c *Client) ServedByAggregation(ctx context.Context, group, version string) (bool, error) {
 	if group == "" {
 		return false, nil
 	}
 	name := version + "." + group
-	var apiService struct {
-		Spec struct {
-			Service json.RawMessage `json:"service"`
-		} `json:"spec"`
-	}
-	err := c.getJSON(ctx, get{
-		path:   []string{"apis", "apiregistration.k8s.io", "v1", "apiservices", name},
-		accept: acceptJSON,
-	}, &apiService)
-	var foreign *watchlist.ForeignAnswerError
+	var s apiService
+	err := c.getJSON(ctx, get{path: append(slices.Clone(apiServicesPath), name), accept: acceptJSON}, &s)
 	switch {
-	case apierrors.IsForbidden(err), apierrors.IsNotFound(err), errors.As(err, &foreign):
+	case isInvisible(err):
 		return false, nil
 	case err != nil:
 		return false, fmt.Errorf("cannot get apiservices (group \"apiregistration.k8s.io\", version v1) named %s: %w", name, err)
 	}
-	service := string(apiService.Spec.Service)
-	return service != "" && service != "null", nil
+	return s.isAggregated(), nil
+}
+
+var apiServicesPath = []string{"apis", "apiregistration.k8s.io", "v1", "apiservices"}
+
+// apiService is the part of an APIService that is used here.
+type apiService struct {
+	Spec struct {
+		Group   string          `json:"group"`
+		Version string          `json:"version"`
+		Service json.RawMessage `json:"service"`
+	} `json:"spec"`
+}
+
+func (s *apiService) isAggregated() bool {
+	service := string(s.Spec.Service)
+	return service != "" && service != "null"
+}
+
+// isInvisible reports whether an answer means that the client may not see APIServices, or that there are none.
+func isInvisible(err error) bool {
+	var foreign *watchlist.ForeignAnswerError
+	return apierrors.IsForbidden(err) || apierrors.IsNotFound(err) || errors.As(err, &foreign)
 }

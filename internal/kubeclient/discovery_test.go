@@ -247,3 +247,83 @@ func TestServedByAggregation(t *testing.T) {
 	_, err := client.ServedByAggregation(t.Context(), "broken.example.com", "v1")
 	require.ErrorContains(t, err, `cannot get apiservices (group "apiregistration.k8s.io", version v1) named v1.broken.example.com`)
 }
+
+func TestAggregated(t *testing.T) {
+	const path = "/apis/apiregistration.k8s.io/v1/apiservices"
+	server := answers{path: `{"kind":"APIServiceList","items":[
+		{"metadata":{"name":"v1.apps"},"spec":{"group":"apps","version":"v1"}},
+		{"metadata":{"name":"v1.views.example.com"},"spec":{"group":"views.example.com","version":"v1","service":{"name":"x","namespace":"y"}}},
+		{"metadata":{"name":"v1.example.com"},"spec":{"group":"example.com","version":"v1","service":null}}]}`}
+	all, err := serve(t, server.ServeHTTP).Aggregated(t.Context())
+	require.NoError(t, err)
+	assert.Equal(t, map[schema.GroupVersion]bool{
+		{Group: "apps", Version: "v1"}: false, {Group: "views.example.com", Version: "v1"}: true, {Group: "example.com", Version: "v1"}: false,
+	}, all)
+
+	for _, body := range []string{"403", "{}", `{"kind":"Something"}`} {
+		all, err := serve(t, answers{path: body}.ServeHTTP).Aggregated(t.Context())
+		require.NoError(t, err, body)
+		assert.Nil(t, all, body)
+	}
+	_, err = serve(t, answers{path: "503"}.ServeHTTP).Aggregated(t.Context())
+	require.ErrorContains(t, err, `cannot list apiservices (group "apiregistration.k8s.io", version v1)`)
+}
+
+// An unchanged document is not sent again, and a changed one replaces it. An answer 304 that was not asked for is none.
+func TestDiscoverUnchanged(t *testing.T) {
+	etags := map[string]string{"/api": `"a"`, "/apis": `"b"`}
+	documents := map[string]string{"/api": aggregated["/api"], "/apis": aggregated["/apis"]}
+	sent := map[string]int{}
+	client := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		if etag := etags[r.URL.Path]; etag != "" {
+			w.Header().Set("ETag", etag)
+			if r.Header.Get("If-None-Match") == etag {
+				w.WriteHeader(http.StatusNotModified)
+				return
+			}
+		}
+		sent[r.URL.Path]++
+		_, _ = io.WriteString(w, documents[r.URL.Path])
+	})
+	discover := func() *Served {
+		t.Helper()
+		served, err := client.Discover(t.Context())
+		require.NoError(t, err)
+		return served
+	}
+	first := discover()
+	assert.Equal(t, first, discover())
+	assert.Equal(t, map[string]int{"/api": 1, "/apis": 1}, sent)
+
+	etags["/apis"] = `"c"`
+	documents["/apis"] = strings.ReplaceAll(documents["/apis"], "olds", "news")
+	changed := discover()
+	assert.True(t, changed.Has(schema.GroupResource{Group: "autoscaling", Resource: "news"}))
+	assert.False(t, changed.Has(schema.GroupResource{Group: "autoscaling", Resource: "olds"}))
+	assert.True(t, changed.Has(schema.GroupResource{Resource: "pods"}))
+
+	etags["/apis"] = "" // another API server, without entity tags
+	discover()
+	discover()
+	assert.Equal(t, map[string]int{"/api": 1, "/apis": 4}, sent)
+
+	_, err := serve(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNotModified) }).Discover(t.Context())
+	require.Error(t, err)
+}
+
+func TestAllResources(t *testing.T) {
+	served, err := serve(t, aggregated.ServeHTTP).Discover(t.Context())
+	require.NoError(t, err)
+	var names []string
+	for versions := range served.All() {
+		name := schema.GroupResource{Group: versions[0].Group, Resource: versions[0].Plural}.String()
+		for _, r := range versions {
+			name += " " + r.Version
+		}
+		names = append(names, name)
+	}
+	assert.Equal(t, []string{
+		"events v1", "pods v1", "horizontalpodautoscalers.autoscaling v2 v1", "olds.autoscaling v1",
+		"networkpolicies.crd.projectcalico.org v1", "events.events.k8s.io v1", "networkpolicies.networking.k8s.io v1",
+	}, names)
+}

@@ -27,6 +27,7 @@ type get struct {
 	path   []string // under the server's base path
 	query  url.Values
 	accept string
+	etag   string        // of a document that is already known; the answer is then errNotModified if it is still current
 	fresh  bool          // over a new connection
 	limit  time.Duration // on the whole response, from its headers on; 0 is none
 	stream bool          // a watch
@@ -92,6 +93,9 @@ func (c *Client) send(ctx context.Context, cancel context.CancelCauseFunc, s *se
 		return nil, 0, err
 	}
 	req.Header.Set("Accept", g.accept)
+	if g.etag != "" {
+		req.Header.Set("If-None-Match", g.etag)
+	}
 	if g.onSent != nil {
 		g.onSent()
 	}
@@ -108,6 +112,10 @@ func (c *Client) send(ctx context.Context, cancel context.CancelCauseFunc, s *se
 		}
 		return nil, 0, err
 	}
+	if res.StatusCode == http.StatusNotModified && g.etag != "" {
+		res.Body.Close()
+		return nil, 0, errNotModified
+	}
 	if res.StatusCode < 200 || res.StatusCode > 299 {
 		defer res.Body.Close()
 		err := answerError(res, host, time.Now())
@@ -116,7 +124,7 @@ func (c *Client) send(ctx context.Context, cancel context.CancelCauseFunc, s *se
 		}
 		return nil, res.StatusCode, err
 	}
-	b := &body{ReadCloser: res.Body, mediaType: mediaType(res.Header), host: host, status: res.StatusCode, ctx: ctx, cancel: cancel}
+	b := &body{ReadCloser: res.Body, mediaType: mediaType(res.Header), etag: res.Header.Get("ETag"), host: host, status: res.StatusCode, ctx: ctx, cancel: cancel}
 	if isPage(b.mediaType) {
 		res.Body.Close()
 		return nil, 0, b.foreign("a web page")
@@ -133,6 +141,7 @@ func (c *Client) send(ctx context.Context, cancel context.CancelCauseFunc, s *se
 type body struct {
 	io.ReadCloser
 	mediaType string // without parameters
+	etag      string // "" if it has none
 	host      string
 	status    int
 	ctx       context.Context
@@ -181,20 +190,42 @@ type unclean struct{ error }
 func (u *unclean) Error() string { return servertext.Clean(u.error.Error()) }
 func (u *unclean) Unwrap() error { return u.error }
 
-// getJSON reads a small answer into a value.
-func (c *Client) getJSON(ctx context.Context, g get, into any) error {
+// errNotModified means that the document with the entity tag of the request is still current.
+var errNotModified = errors.New("not modified")
+
+// small is an answer that was read completely.
+type small struct {
+	*body
+	content []byte
+}
+
+func (s *small) undecodable() error { // the decoder's error may quote the content
+	return s.foreign(describeBody(s.content, maxSmallBody, s.mediaType) + " that cannot be decoded")
+}
+
+// getSmall reads a small answer.
+func (c *Client) getSmall(ctx context.Context, g get) (*small, error) {
 	g.limit = smallTimeout
 	body, err := c.get(ctx, g)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer body.Close()
 	content, err := io.ReadAll(io.LimitReader(body, maxSmallBody))
 	if err != nil {
+		return nil, err
+	}
+	return &small{body: body, content: content}, nil
+}
+
+// getJSON reads a small answer into a value.
+func (c *Client) getJSON(ctx context.Context, g get, into any) error {
+	answer, err := c.getSmall(ctx, g)
+	if err != nil {
 		return err
 	}
-	if json.Unmarshal(content, into) != nil { // its error may quote the content
-		return body.foreign(describeBody(content, maxSmallBody, body.mediaType) + " that cannot be decoded")
+	if json.Unmarshal(answer.content, into) != nil {
+		return answer.undecodable()
 	}
 	return nil
 }

@@ -1,8 +1,10 @@
 package kubeclient
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 	"strings"
@@ -42,6 +44,11 @@ func (s *Served) add(r Resource) {
 		s.resources = map[string][]Resource{}
 	}
 	s.resources[r.Plural] = append(s.resources[r.Plural], r)
+}
+
+// Has reports whether the server serves the resource in any version.
+func (s *Served) Has(resource schema.GroupResource) bool {
+	return slices.ContainsFunc(s.resources[resource.Resource], func(r Resource) bool { return r.Group == resource.Group })
 }
 
 func (s *Served) fail(gv schema.GroupVersion, err error) {
@@ -92,6 +99,29 @@ func (s *Served) Lookup(group string, groupKnown bool, plural, version string) (
 		return slices.Clone(versions), nil
 	}
 	return nil, s.missing(found, group, groupKnown, plural, version)
+}
+
+// All returns every resource, ordered by group and plural name, in every version that the server serves it in, the
+// preferred one first.
+func (s *Served) All() iter.Seq[[]Resource] {
+	return func(yield func([]Resource) bool) {
+		var all [][]Resource
+		for _, found := range s.resources {
+			for len(found) > 0 {
+				versions := ofGroup(found, found[0].Group)
+				all = append(all, versions)
+				found = slices.DeleteFunc(slices.Clone(found), func(r Resource) bool { return r.Group == versions[0].Group })
+			}
+		}
+		slices.SortFunc(all, func(a, b []Resource) int {
+			return cmp.Or(strings.Compare(a[0].Group, b[0].Group), strings.Compare(a[0].Plural, b[0].Plural))
+		})
+		for _, versions := range all {
+			if !yield(versions) {
+				return
+			}
+		}
+	}
 }
 
 func ofGroup(resources []Resource, group string) []Resource {

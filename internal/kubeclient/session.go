@@ -1,7 +1,9 @@
 package kubeclient
 
 import (
+	"crypto/sha256"
 	"crypto/x509"
+	"encoding/hex"
 	"encoding/pem"
 	"fmt"
 	"net/http"
@@ -84,3 +86,23 @@ func (s *session) refused(err error, now time.Time) error {
 // refusedByTLS reports whether the server ended the TLS handshake, as it does if it rejects our certificate. crypto/tls
 // does not export the type of these errors.
 func refusedByTLS(err error) bool { return strings.Contains(err.Error(), "remote error: tls: ") }
+
+// Fingerprint distinguishes API servers without a request. It is a hash of the URL and of the current content of the
+// certificate authority's file, or "" if that cannot be read. A cluster that was recreated under the same URL nearly
+// always has another authority. Without an authority, as behind kubectl proxy, it looks the same.
+func (c *Client) Fingerprint() string {
+	c.mu.Lock()
+	s := c.session
+	c.mu.Unlock()
+	authority := s.cfg.CAData
+	if len(authority) == 0 && s.cfg.CAFile != "" {
+		var err error
+		if authority, err = os.ReadFile(s.cfg.CAFile); err != nil {
+			return ""
+		}
+	}
+	hash := sha256.New()
+	fmt.Fprintf(hash, "%s\n", s.base)
+	hash.Write(authority)
+	return hex.EncodeToString(hash.Sum(nil)[:16])
+}

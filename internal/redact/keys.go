@@ -3,6 +3,8 @@ package redact
 import (
 	"bytes"
 	"strings"
+
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/glob"
 )
 
 // class is what a key reveals about its value.
@@ -278,7 +280,7 @@ func (p keyPattern) matches(key []byte) bool {
 	var buf [maxKey]byte
 	if p.glob != "" {
 		lower := appendLower(buf[:0], key)
-		return matchGlob(p.glob, string(lower))
+		return glob.Match(p.glob, string(lower))
 	}
 	glued := appendGlued(buf[:0], key)
 	if !bytes.HasSuffix(glued, []byte(p.words)) {
@@ -299,29 +301,6 @@ func (p keyPattern) matches(key []byte) bool {
 		end = start
 	}
 	return rest == 0
-}
-
-// matchGlob reports whether s matches the pattern, in which * matches any text.
-func matchGlob(pattern, s string) bool {
-	head, rest, found := strings.Cut(pattern, "*")
-	if !found {
-		return pattern == s
-	}
-	if !strings.HasPrefix(s, head) {
-		return false
-	}
-	s = s[len(head):]
-	for {
-		part, next, more := strings.Cut(rest, "*")
-		if !more {
-			return strings.HasSuffix(s, part)
-		}
-		at := strings.Index(s, part)
-		if at < 0 {
-			return false
-		}
-		s, rest = s[at+len(part):], next
-	}
 }
 
 // lastWord returns the last word of key[:end] in lower case, in buf, and where it starts. Words end at any character

@@ -3,6 +3,8 @@ package redact
 import (
 	"crypto/rand"
 	"strings"
+
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/glob"
 )
 
 // ConfigMapMode is how the values of ConfigMaps are treated.
@@ -138,7 +140,7 @@ func (k *Keep) matches(id IdentityBytes) bool {
 
 func matchAny(patterns []string, s string) bool {
 	for _, p := range patterns {
-		if matchGlob(p, s) {
+		if glob.Match(p, s) {
 			return true
 		}
 	}

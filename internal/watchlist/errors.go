@@ -28,6 +28,7 @@ var (
 	errLackedObjects = errors.New("snapshot lacked objects that exist")
 	errSlowAnswer    = errors.New("server has the request but has not begun to answer")
 	errPageSilent    = errors.New("nothing more of the page arrived")
+	errRemoved       = errors.New("the definition of the resource was deleted")
 )
 
 // statusCode returns the HTTP status in err, of a response or of an ERROR event, or 0.

@@ -56,6 +56,10 @@ func (r *Reader) react(ctx context.Context, end ending) {
 	case isForbidden(err), isUnauthorized(err):
 		// Lost rights prove nothing about the objects: the inventory stays.
 		r.setState(Forbidden, err)
+		if r.Optional && isForbidden(err) {
+			r.wait(ctx, spread(parkInterval))
+			return
+		}
 		r.wait(ctx, r.slow.NextBackOff())
 		return
 
@@ -363,6 +367,10 @@ func (r *Reader) awaitServed(ctx context.Context, cause error) {
 		}
 		r.setState(NotServed, cause)
 		r.sweepRemoved(ctx)
+		if r.UntilGone {
+			r.gone = true
+			return
+		}
 		r.wait(ctx, spread(servedCheckInterval))
 	}
 }

@@ -53,6 +53,12 @@ type Options struct {
 	// DedupInterval is the time within which only the first and the last state of an object are emitted; 0 is off.
 	DedupInterval time.Duration
 	Holding       *Holding // bounds the states held back in all readers that share it; nil holds none back
+	// Optional means that the resource is read only if the rights allow it: if they are missing, that is no fault, and
+	// the server is asked again rarely.
+	Optional bool
+	// UntilGone makes Run return when the server no longer serves the resource and the deletions of its objects were
+	// emitted. Otherwise the reader waits until the resource is served again.
+	UntilGone bool
 
 	// Restore returns the checkpoint of an earlier reader of the scope: it calls add for each object and then returns
 	// the progress. The pointer is the Scope of all changes of this reader. After an error the reader starts as if there
@@ -131,6 +137,7 @@ type Reader struct {
 	schedule schedule
 	state    State
 	pauses   pauses
+	gone     bool // see UntilGone
 
 	storage lateStorage
 	// unverified is set while the inventory has not been compared with the server since it was restored.
@@ -138,6 +145,9 @@ type Reader struct {
 
 	drops  drops  // not yet processed
 	denial denial // not yet reported
+
+	removed context.Context // ends with remove
+	remove  context.CancelFunc
 
 	apis chan scope.API // receives the API version or kind in which the server now serves the resource
 
@@ -210,7 +220,10 @@ func NewReader(o Options) *Reader {
 	if o.Knowledge == nil {
 		o.Knowledge = NewKnowledge(o.Scope.GroupResource, false)
 	}
+	removed, remove := context.WithCancel(context.Background())
 	r := &Reader{
+		removed:      removed,
+		remove:       remove,
 		Options:      o,
 		inventory:    newInventory(),
 		deletedAhead: make(map[Key]version),
@@ -229,7 +242,7 @@ func NewReader(o Options) *Reader {
 // owns reports whether this process emits the object. It guards everything that enters the inventory or the queue.
 func (r *Reader) owns(key Key) bool { return r.Owns == nil || r.Owns(key) }
 
-// Run reads until ctx ends. No fault of the server ends it.
+// Run reads until ctx ends; see also Options.UntilGone and Remove. No other fault of the server ends it.
 func (r *Reader) Run(ctx context.Context) {
 	defer func() {
 		r.Observer.InventoryChanged(-r.inventory.len())
@@ -240,14 +253,25 @@ func (r *Reader) Run(ctx context.Context) {
 	if r.dedup != nil {
 		defer r.dedup.start(ctx)()
 	}
-	r.restore(ctx)
-	for ctx.Err() == nil {
-		end := r.readOnce(ctx)
-		if ctx.Err() == nil {
-			r.react(ctx, end)
+	reading, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(r.removed, cancel)()
+	r.restore(reading)
+	for reading.Err() == nil && !r.gone {
+		end := r.readOnce(reading)
+		if reading.Err() == nil {
+			r.react(reading, end)
 		}
 	}
+	if ctx.Err() == nil && !r.gone {
+		r.setState(NotServed, errRemoved)
+		r.sweepRemoved(ctx)
+	}
 }
+
+// Remove makes Run emit the deletion of every object and return, because the definition of the resource was deleted. If
+// the resource is served again, it is another one. It is safe for concurrent use.
+func (r *Reader) Remove() { r.remove() }
 
 // ending describes how and why reading stopped.
 type ending struct {

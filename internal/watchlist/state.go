@@ -50,6 +50,8 @@ func (r *Reader) setState(condition Condition, err error) {
 	}
 	r.state.causes[cause] = true
 	switch warning := condition.warning(); {
+	case warning != "" && r.Optional && (condition == Forbidden || condition == NotServed):
+		r.log(zapcore.InfoLevel, warning, cause, r.fields(err)...)
 	case warning != "" && isThrottled(err):
 		// An API server that has just started, or whose CRD was edited, asks clients to wait. Nothing is wrong.
 		r.log(zapcore.InfoLevel, warning, cause, r.fields(err)...)

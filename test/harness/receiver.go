@@ -3,6 +3,7 @@ package harness
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -94,6 +95,23 @@ func (r *Receiver) Count(t testing.TB, name string, attributes ...attribute.KeyV
 		}
 	}
 	return total
+}
+
+// HasSeries reports whether a gauge has a series with the attributes.
+func (r *Receiver) HasSeries(t testing.TB, name string, attributes ...attribute.KeyValue) bool {
+	t.Helper()
+	metric, err := r.telemetry.GetMetric(name)
+	if err != nil {
+		return false
+	}
+	switch data := metric.Data.(type) {
+	case metricdata.Gauge[int64]:
+		return slices.ContainsFunc(data.DataPoints, func(p metricdata.DataPoint[int64]) bool { return has(p.Attributes, attributes) })
+	case metricdata.Sum[int64]:
+		return slices.ContainsFunc(data.DataPoints, func(p metricdata.DataPoint[int64]) bool { return has(p.Attributes, attributes) })
+	}
+	t.Fatalf("%s is a %T", name, metric.Data)
+	return false
 }
 
 func has(set attribute.Set, attributes []attribute.KeyValue) bool {
