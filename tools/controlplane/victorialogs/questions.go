@@ -18,12 +18,12 @@ func Questions(namespace string) []Question {
 	return []Question{{
 		Title:   "What changed in the namespace " + namespace + " in the last hour?",
 		Query:   `_time:1h {event_name=~"k8s[.]object[.](added|modified|deleted)"}` + in + ` | sort by (_time)`,
-		Columns: []string{"_time", "_msg"},
+		Columns: []string{"_time", "k8s.change.type", "k8s.object.kind", "k8s.object.name"},
 	}, {
-		Title: "Who scaled its Deployments?",
-		Query: `_time:1h {event_name="k8s.object.modified"}` + in + ` k8s.resource.name:=deployments k8s.change.sections:spec` +
-			` | unpack_json from k8s.object.manifest fields (spec.replicas) | sort by (_time)`,
-		Columns: []string{"_time", "k8s.object.name", "spec.replicas", "k8s.change.manager"},
+		Title: "Who changed its Deployments, and to how many replicas?",
+		Query: `_time:1h {event_name="k8s.object.modified"}` + in + ` k8s.resource.name:=deployments` +
+			` | unpack_json fields (spec.replicas) | sort by (_time)`,
+		Columns: []string{"_time", "k8s.object.name", "spec.replicas"},
 	}, {
 		Title:   "What disappeared from it?",
 		Query:   `_time:1h {event_name="k8s.object.deleted"}` + in + ` | sort by (_time)`,
