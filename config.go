@@ -90,6 +90,9 @@ type Config struct {
 	// PodIP adds the attribute k8s.pod.ip to the records of pods. Default: false.
 	PodIP bool `mapstructure:"pod_ip"`
 
+	// Entities configures the entity events that are emitted beside the records of changes.
+	Entities EntitiesConfig `mapstructure:"entities"`
+
 	// Redaction configures what is masked in objects besides what is always masked, and what is exempt.
 	Redaction RedactionConfig `mapstructure:"redaction"`
 
@@ -256,6 +259,7 @@ func createDefaultConfig() component.Config {
 		Body:      bodyMap,
 		Format:    formatWatchlist,
 		Events:    EventsConfig{Body: eventsMessage},
+		Entities:  EntitiesConfig{Format: entitiesSpec},
 		Redaction: defaultRedaction(),
 		Queue: QueueConfig{
 			MaxBytes:     16 << 20,

@@ -98,6 +98,7 @@ func TestDefaultConfig(t *testing.T) {
 		Body:         "map",
 		Format:       "watchlist",
 		Events:       EventsConfig{Body: "message"},
+		Entities:     EntitiesConfig{Format: "spec"},
 		Redaction:    RedactionConfig{ConfigMaps: "fingerprint", Environment: "redact"},
 		Queue:        QueueConfig{MaxBytes: 16777216, DrainTimeout: 10 * time.Second},
 		Batch:        BatchConfig{MaxRecords: 500, MaxBytes: 524288, Timeout: 200 * time.Millisecond},
@@ -159,6 +160,12 @@ func TestEveryKey(t *testing.T) {
 			Namespaces: []string{"shop"}, Key: "resources[6]",
 		},
 	}, cfg.specs())
+}
+
+func TestEntitiesShortForm(t *testing.T) {
+	cfg, err := loadConfig(t, "testdata/config/good/entities.yaml")
+	require.NoError(t, err)
+	assert.Equal(t, EntitiesConfig{Enabled: true, Format: "spec"}, cfg.Entities)
 }
 
 func TestShortForm(t *testing.T) {

@@ -124,6 +124,9 @@ func (c *Config) validateFormats(used, usedByEvents map[string]bool) []error {
 // accepted is called with the changes that were delivered.
 func (r *watchlistReceiver) accepted(changes []watchlist.Change) {
 	r.logGaps(changes)
+	if r.entities != nil {
+		r.entities.Accepted()
+	}
 	if r.keeper != nil {
 		r.keeper.Accepted(changes)
 	}

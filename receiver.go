@@ -13,6 +13,7 @@ import (
 
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/checkpoint"
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/delivery"
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/entity"
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/kubeclient"
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/metadata"
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/record"
@@ -38,6 +39,7 @@ type watchlistReceiver struct {
 	holding   *watchlist.Holding
 	redaction *redact.Policy
 	records   *record.Builder
+	entities  *entity.Entities   // nil without entity events
 	keeper    *checkpoint.Keeper // nil without storage
 	delivery  *delivery.Delivery[watchlist.Change]
 	health    *health
@@ -99,6 +101,7 @@ func (r *watchlistReceiver) Start(ctx context.Context, host component.Host) erro
 		FormatOf:      r.cfg.recordFormats(),
 		StreamRecords: r.cfg.StreamRecords,
 	})
+	r.entities = r.cfg.newEntities()
 	if r.keeper, err = r.newKeeper(host); err != nil {
 		return err
 	}
@@ -165,7 +168,7 @@ func (r *watchlistReceiver) deliveryOptions() delivery.Options[watchlist.Change]
 		Size:            changeBytes,
 		IsRecord:        func(c watchlist.Change) bool { return r.records.IsRecord(&c) },
 		Describe:        record.Describe,
-		Build:           r.records.Build,
+		Build:           r.build,
 		Next:            r.next,
 		Accepted:        r.accepted,
 		Dropped:         r.dropped,
@@ -183,6 +186,9 @@ func (r *watchlistReceiver) deliveryOptions() delivery.Options[watchlist.Change]
 
 // dropped is called with records that the next consumer refused permanently.
 func (r *watchlistReceiver) dropped(changes []watchlist.Change, err error) {
+	if r.entities != nil {
+		r.entities.Dropped()
+	}
 	r.telemetry.dropped(changes, err)
 	if r.keeper != nil {
 		r.keeper.Dropped(changes)

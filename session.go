@@ -91,6 +91,7 @@ func (r *watchlistReceiver) newReader(t catalog.Target) catalog.Reader {
 		o.Restore = r.keeper.Restore
 	}
 	r.cfg.Events.apply(&o, r.holding)
+	r.prepareEntities(&o)
 	reader := watchlist.NewReader(o)
 	r.readers.add(reader)
 	return reader

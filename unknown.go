@@ -13,6 +13,9 @@ import (
 
 // Unmarshal implements confmap.Unmarshaler, so that an unknown key is reported together with the existing keys.
 func (c *Config) Unmarshal(conf *confmap.Conf) error {
+	if err := expandEntities(conf); err != nil {
+		return err
+	}
 	errs := unknownKeys(reflect.TypeFor[Config](), conf.ToStringMap(), "")
 	errs = append(errs, conf.Unmarshal(c, confmap.WithIgnoreUnused()))
 	return errors.Join(errs...)

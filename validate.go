@@ -42,6 +42,7 @@ func (c *Config) Validate() error {
 	for _, err := range c.Events.validate() {
 		errs = append(errs, fmt.Errorf("events.%w", err))
 	}
+	errs = append(errs, c.validateEntities()...)
 	for _, err := range c.Redaction.validate() {
 		errs = append(errs, fmt.Errorf("redaction.%w", err))
 	}

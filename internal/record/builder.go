@@ -99,6 +99,14 @@ func (o *output) cluster(n int) plog.LogRecordSlice {
 	if o.records != nil {
 		return *o.records
 	}
+	records := o.appendCluster().LogRecords()
+	records.EnsureCapacity(n)
+	o.records = &records
+	return records
+}
+
+// appendCluster appends the cluster as a resource, with the receiver's scope.
+func (o *output) appendCluster() plog.ScopeLogs {
 	resource := o.logs.ResourceLogs().AppendEmpty()
 	resource.SetSchemaUrl(semconv.SchemaURL)
 	putNonEmpty(resource.Resource().Attributes(), string(semconv.K8SClusterUIDKey), o.clusterUID)
@@ -111,11 +119,13 @@ func (o *output) cluster(n int) plog.LogRecordSlice {
 	scope.SetSchemaUrl(semconv.SchemaURL)
 	scope.Scope().SetName(o.ScopeName)
 	scope.Scope().SetVersion(o.ScopeVersion)
+	return scope
+}
 
-	records := scope.LogRecords()
-	records.EnsureCapacity(n)
-	o.records = &records
-	return records
+// AppendScope appends the cluster as a resource, with the receiver's scope, for records that Build does not make.
+func (b *Builder) AppendScope(logs plog.Logs) plog.ScopeLogs {
+	o := output{Options: &b.options, logs: logs, clusterUID: b.ClusterUID()}
+	return o.appendCluster()
 }
 
 func (b *Builder) fill(record plog.LogRecord, c *watchlist.Change, clusterUID string) {

@@ -45,6 +45,19 @@ var kinds = map[schema.GroupResource]nameAndUID{
 	{Group: "storage.k8s.io", Resource: "storageclasses"}: {string(semconv.K8SStorageclassNameKey), ""},
 }
 
+// ConventionOf returns the attributes that the semantic conventions define for the name and, unless uid is "", the UID of
+// the objects of a resource.
+func ConventionOf(resource schema.GroupResource) (name, uid string, ok bool) {
+	c, ok := kinds[resource]
+	return c.name, c.uid, ok
+}
+
+// ConventionOfReference returns the same for the object of a reference.
+func ConventionOfReference(apiVersion, kind string) (name, uid string, ok bool) {
+	c, ok := conventionOf(apiVersion, kind)
+	return c.name, c.uid, ok
+}
+
 // conventions maps groups and kinds to the same attributes, for references to objects.
 var conventions = func() map[schema.GroupKind]nameAndUID {
 	all := make(map[schema.GroupKind]nameAndUID, len(kinds))

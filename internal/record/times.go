@@ -12,7 +12,7 @@ import (
 
 // setTimes sets when the change happened and when it was read.
 func setTimes(record plog.LogRecord, c *watchlist.Change) {
-	if at := happened(c); !at.IsZero() {
+	if at := Happened(c); !at.IsZero() {
 		record.SetTimestamp(pcommon.NewTimestampFromTime(at))
 	}
 	setObserved(record, c)
@@ -25,10 +25,10 @@ func setObserved(record plog.LogRecord, c *watchlist.Change) {
 	}
 }
 
-// happened returns when the change happened, according to the object, or else when it was read. It is never later than
+// Happened returns when the change happened, according to the object, or else when it was read. It is never later than
 // the time of reading: a deletionTimestamp may be in the future by the grace period, and the server's clock may differ
 // from ours.
-func happened(c *watchlist.Change) time.Time {
+func Happened(c *watchlist.Change) time.Time {
 	at := objectTime(c)
 	if !isUsable(at) || !c.ReadAt.IsZero() && at.After(c.ReadAt) {
 		return c.ReadAt
