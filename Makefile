@@ -149,6 +149,12 @@ chaos: $(COLLECTOR) ## Break everything for CHAOS_DURATION with each of CHAOS_SE
 	CHAOS_SEED=$(CHAOS_SEED) CHAOS_SEEDS=$(CHAOS_SEEDS) CHAOS_DURATION=$(CHAOS_DURATION) \
 	$(GO) test -v -count 1 -timeout 24h -run TestChaos ./chaos
 
+.PHONY: measure-resources
+measure-resources: $(COLLECTOR) ## Measure how the collector reads everything of a cluster with 200 CRDs
+	@folder=$$($(GET_CONTROL_PLANE)) || exit; cd test && \
+	KUBEBUILDER_ASSETS=$$folder OTELCOL_BINARY=$(CURDIR)/$(COLLECTOR) MEASURE_RESOURCES=1 \
+	../tools/progress.sh "measuring many resources" $(GO) test -v -count 1 -timeout 30m -run MeasureManyResources ./e2e
+
 .PHONY: measure-memory
 measure-memory: $(COLLECTOR) ## Measure the collector's memory while it reads 20,000 pods of 8 KB, three times
 	@folder=$$($(GET_CONTROL_PLANE)) || exit; cd test && \

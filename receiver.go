@@ -81,6 +81,9 @@ func (r *watchlistReceiver) Start(ctx context.Context, host component.Host) erro
 	if err != nil {
 		return err
 	}
+	if err := r.telemetry.observeOpen(r.client); err != nil {
+		return err
+	}
 	r.slots = watchlist.NewSlots(snapshotsAtOnce)
 	r.holding = watchlist.NewHolding(r.cfg.Queue.MaxBytes / holdingShare)
 	r.health = newHealth(host)

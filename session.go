@@ -68,6 +68,7 @@ func (r *watchlistReceiver) newReader(t catalog.Target) catalog.Reader {
 		Emitter:        r.delivery,
 		Served:         t.Served,
 		SnapshotSlots:  r.slots,
+		Rank:           t.Rank,
 		Now:            time.Now,
 		RelistInterval: r.cfg.Relist.Interval,
 		RotateInterval: r.cfg.Relist.RotateInterval,

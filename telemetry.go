@@ -2,6 +2,7 @@ package k8swatchlistreceiver
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"sync/atomic"
 
@@ -36,10 +37,30 @@ func newTelemetry(builder *metadata.TelemetryBuilder, id component.ID) (*telemet
 		attributes: metric.WithAttributeSet(attribute.NewSet(receiver)),
 		resources:  make(map[schema.GroupResource]*resourceTelemetry),
 	}
-	if err := builder.RegisterK8sWatchlistQueueBytesCallback(t.observeQueue); err != nil {
-		return nil, err
+	return t, errors.Join(
+		builder.RegisterK8sWatchlistQueueBytesCallback(t.observeQueue),
+		builder.RegisterK8sWatchlistInventoryObjectsCallback(t.observeInventories),
+	)
+}
+
+// openCounter counts what is open to the API server.
+type openCounter interface {
+	Connections() int64
+	Streams() int64
+}
+
+// observeOpen begins to measure what is open.
+func (t *telemetry) observeOpen(open openCounter) error {
+	observe := func(count func() int64) metric.Int64Callback {
+		return func(_ context.Context, o metric.Int64Observer) error {
+			o.Observe(count(), t.attributes)
+			return nil
+		}
 	}
-	return t, builder.RegisterK8sWatchlistInventoryObjectsCallback(t.observeInventories)
+	return errors.Join(
+		t.builder.RegisterK8sWatchlistOpenConnectionsCallback(observe(open.Connections)),
+		t.builder.RegisterK8sWatchlistOpenStreamsCallback(observe(open.Streams)),
+	)
 }
 
 func (t *telemetry) observeQueue(_ context.Context, o metric.Int64Observer) error {

@@ -35,6 +35,7 @@ func TestMetricsOfTwoReceiversAreSeparate(t *testing.T) {
 	pods := scope.New(schema.GroupResource{Resource: "pods"}, "", "", "")
 	for made, n := range map[*telemetry]int{a: 100, b: 7} {
 		made.queueChanged(n)
+		require.NoError(t, made.observeOpen(openCounts(n)))
 		readerObserver{resourceTelemetry: made.begin(pods.GroupResource)}.InventoryChanged(n)
 		for range n {
 			made.retried()
@@ -62,6 +63,8 @@ func TestMetricsOfTwoReceiversAreSeparate(t *testing.T) {
 	}
 	when := metricdatatest.IgnoreTimestamp()
 	metadatatest.AssertEqualK8sWatchlistQueueBytes(t, provider, points(100, 7), when)
+	metadatatest.AssertEqualK8sWatchlistOpenConnections(t, provider, points(100, 7), when)
+	metadatatest.AssertEqualK8sWatchlistOpenStreams(t, provider, points(1000, 70), when)
 	metadatatest.AssertEqualK8sWatchlistConsumerRetries(t, provider, points(100, 7), when)
 	metadatatest.AssertEqualK8sWatchlistInventoryObjects(t, provider, points(100, 7, group, resource), when)
 	metadatatest.AssertEqualK8sWatchlistRecordsDropped(t, provider, points(100, 7, group, resource, attribute.String("reason", "permanent")), when)
@@ -86,6 +89,12 @@ func TestMetricsOfTwoReceiversAreSeparate(t *testing.T) {
 	a.builder.Shutdown()
 	metadatatest.AssertEqualK8sWatchlistQueueBytes(t, provider, points(100, 7)[1:], when)
 }
+
+// openCounts is a number of connections, each with ten streams.
+type openCounts int
+
+func (n openCounts) Connections() int64 { return int64(n) }
+func (n openCounts) Streams() int64     { return 10 * int64(n) }
 
 func everyCount(o readerObserver) {
 	o.StreamOpened("x")

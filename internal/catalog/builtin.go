@@ -16,6 +16,7 @@ type Builtin struct {
 	kind          string
 	shortNames    []string
 	clusterScoped bool
+	large         bool // many or large objects in most clusters
 }
 
 // Plural returns the resource's plural name.
@@ -37,7 +38,7 @@ func (b Builtin) resource() schema.GroupResource {
 // builtins lists the resources that can be watched in Kubernetes 1.37, so that mistakes about them are found without a
 // request.
 var builtins = []Builtin{
-	{plural: "configmaps", kind: "ConfigMap", shortNames: []string{"cm"}},
+	{plural: "configmaps", kind: "ConfigMap", shortNames: []string{"cm"}, large: true},
 	{plural: "endpoints", kind: "Endpoints", shortNames: []string{"ep"}},
 	{plural: "events", kind: "Event", shortNames: []string{"ev"}},
 	{plural: "limitranges", kind: "LimitRange", shortNames: []string{"limits"}},
@@ -45,7 +46,7 @@ var builtins = []Builtin{
 	{plural: "nodes", kind: "Node", shortNames: []string{"no"}, clusterScoped: true},
 	{plural: "persistentvolumeclaims", kind: "PersistentVolumeClaim", shortNames: []string{"pvc"}},
 	{plural: "persistentvolumes", kind: "PersistentVolume", shortNames: []string{"pv"}, clusterScoped: true},
-	{plural: "pods", kind: "Pod", shortNames: []string{"po"}},
+	{plural: "pods", kind: "Pod", shortNames: []string{"po"}, large: true},
 	{plural: "podtemplates", kind: "PodTemplate"},
 	{plural: "replicationcontrollers", kind: "ReplicationController", shortNames: []string{"rc"}},
 	{plural: "resourcequotas", kind: "ResourceQuota", shortNames: []string{"quota"}},
@@ -60,13 +61,13 @@ var builtins = []Builtin{
 	{plural: "validatingadmissionpolicybindings", group: "admissionregistration.k8s.io", kind: "ValidatingAdmissionPolicyBinding", clusterScoped: true},
 	{plural: "validatingwebhookconfigurations", group: "admissionregistration.k8s.io", kind: "ValidatingWebhookConfiguration", clusterScoped: true},
 
-	{plural: "customresourcedefinitions", group: "apiextensions.k8s.io", kind: "CustomResourceDefinition", shortNames: []string{"crd", "crds"}, clusterScoped: true},
+	{plural: "customresourcedefinitions", group: "apiextensions.k8s.io", kind: "CustomResourceDefinition", shortNames: []string{"crd", "crds"}, clusterScoped: true, large: true},
 	{plural: "apiservices", group: "apiregistration.k8s.io", kind: "APIService", clusterScoped: true},
 
-	{plural: "controllerrevisions", group: "apps", kind: "ControllerRevision"},
+	{plural: "controllerrevisions", group: "apps", kind: "ControllerRevision", large: true},
 	{plural: "daemonsets", group: "apps", kind: "DaemonSet", shortNames: []string{"ds"}},
 	{plural: "deployments", group: "apps", kind: "Deployment", shortNames: []string{"deploy"}},
-	{plural: "replicasets", group: "apps", kind: "ReplicaSet", shortNames: []string{"rs"}},
+	{plural: "replicasets", group: "apps", kind: "ReplicaSet", shortNames: []string{"rs"}, large: true},
 	{plural: "statefulsets", group: "apps", kind: "StatefulSet", shortNames: []string{"sts"}},
 
 	{plural: "horizontalpodautoscalers", group: "autoscaling", version: "v2", kind: "HorizontalPodAutoscaler", shortNames: []string{"hpa"}},
@@ -78,7 +79,7 @@ var builtins = []Builtin{
 	{plural: "podcertificaterequests", group: "certificates.k8s.io", kind: "PodCertificateRequest"},
 
 	{plural: "leases", group: "coordination.k8s.io", kind: "Lease"},
-	{plural: "endpointslices", group: "discovery.k8s.io", kind: "EndpointSlice"},
+	{plural: "endpointslices", group: "discovery.k8s.io", kind: "EndpointSlice", large: true},
 	{plural: "events", group: "events.k8s.io", kind: "Event"},
 
 	{plural: "flowschemas", group: "flowcontrol.apiserver.k8s.io", kind: "FlowSchema", clusterScoped: true},

@@ -39,6 +39,7 @@ type Target struct {
 	Knowledge *watchlist.Knowledge                // shared by all targets of the resource
 	Served    func(context.Context) (bool, error) // see watchlist.Options
 	ByPattern bool                                // not named in the configuration
+	Rank      watchlist.Rank
 }
 
 // Reader reads one target.
@@ -310,7 +311,7 @@ func (c *Catalog) start(ctx context.Context, key scope.Scope, w wanted) {
 	}
 	r := &running{api: w.api, done: make(chan struct{}), removals: c.definitions.removalsOf(key.GroupResource)}
 	r.reader = c.NewReader(Target{
-		Scope: key, API: w.api, Knowledge: knowledge, ByPattern: w.spec.Pattern != nil,
+		Scope: key, API: w.api, Knowledge: knowledge, ByPattern: w.spec.Pattern != nil, Rank: rank(w.spec),
 		Served: func(ctx context.Context) (bool, error) { return c.stillServed(ctx, key, w.spec, r.reader) },
 	})
 	ctx, r.cancel = context.WithCancel(ctx)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/kubeclient"
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/scope"
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/watchlist"
 )
 
 var (
@@ -101,4 +102,15 @@ func bestVersion(versions []kubeclient.Resource) (kubeclient.Resource, bool) {
 		}
 	}
 	return kubeclient.Resource{}, false
+}
+
+// rank returns how soon a resource is read among others.
+func rank(spec Spec) watchlist.Rank {
+	switch b, ok := BuiltinNamed(spec.Resource, spec.Group, spec.GroupKnown); {
+	case spec.Pattern == nil:
+		return watchlist.RankNamed
+	case ok && b.large:
+		return watchlist.RankLarge
+	}
+	return watchlist.RankMatched
 }

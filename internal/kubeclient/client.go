@@ -25,6 +25,7 @@ type Client struct {
 	watchGrace    time.Duration
 	logger        *zap.Logger
 	documents     documents
+	open          openCounts
 
 	mu      sync.Mutex
 	session *session
@@ -91,7 +92,7 @@ func New(cfg *rest.Config, options ...Option) (*Client, error) {
 		option(c)
 	}
 	var err error
-	c.session, err = newSession(cfg, c.tracker)
+	c.session, err = newSession(cfg, c.tracker, &c.open)
 	return c, err
 }
 
@@ -109,7 +110,7 @@ func (c *Client) current() *session {
 	}
 	var renewed *session
 	if err == nil {
-		renewed, err = newSession(cfg, c.tracker)
+		renewed, err = newSession(cfg, c.tracker, &c.open)
 	}
 	if err != nil { // perhaps half-written
 		if c.source.isNews(err) {
@@ -127,6 +128,12 @@ func (c *Client) current() *session {
 	c.session = renewed
 	return c.session
 }
+
+// Connections returns how many connections are open.
+func (c *Client) Connections() int64 { return c.open.connections.Load() }
+
+// Streams returns how many watches are open, from the beginning of the answer on.
+func (c *Client) Streams() int64 { return c.open.streams.Load() }
 
 // Close ends every connection, including those with open responses.
 func (c *Client) Close() {

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	utilnet "k8s.io/apimachinery/pkg/util/net"
@@ -34,14 +35,15 @@ const (
 type connections struct {
 	cfg     *rest.Config
 	tracker *connrotation.ConnectionTracker
+	open    *openCounts
 
 	mu     sync.Mutex
 	shared *http.Transport
 	files  map[string]string // contents of the certificate files that shared was created with
 }
 
-func newConnections(cfg *rest.Config, tracker *connrotation.ConnectionTracker) (*connections, error) {
-	c := &connections{cfg: cfg, tracker: tracker}
+func newConnections(cfg *rest.Config, tracker *connrotation.ConnectionTracker, open *openCounts) (*connections, error) {
+	c := &connections{cfg: cfg, tracker: tracker, open: open}
 	var err error
 	c.files = tlsFiles(cfg)
 	c.shared, err = c.newTransport()
@@ -118,7 +120,7 @@ func (c *connections) newTransport() (*http.Transport, error) {
 		TLSHandshakeTimeout: 10 * time.Second,
 		TLSClientConfig:     tlsConfig,
 		MaxIdleConnsPerHost: 25,
-		DialContext:         readingAhead(connrotation.NewDialerWithTracker(dial, c.tracker).DialContext),
+		DialContext:         readingAhead(c.open.counting(connrotation.NewDialerWithTracker(dial, c.tracker).DialContext)),
 		DisableCompression:  tc.DisableCompression,
 		HTTP2: &http.HTTP2Config{
 			MaxReceiveBufferPerStream:     receiveBufferPerStream,
@@ -139,6 +141,35 @@ func (c *connections) closeIdle() {
 const readAheadBytes = 64 << 10
 
 type dialFunc func(ctx context.Context, network, address string) (net.Conn, error)
+
+// openCounts counts what a client has open.
+type openCounts struct {
+	connections, streams atomic.Int64
+}
+
+// counting wraps dial so that its connections are counted until they are closed.
+func (o *openCounts) counting(dial dialFunc) dialFunc {
+	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		conn, err := dial(ctx, network, address)
+		if err != nil {
+			return nil, err
+		}
+		o.connections.Add(1)
+		return &openConn{Conn: conn, closed: sync.OnceFunc(func() { o.connections.Add(-1) })}, nil
+	}
+}
+
+// openConn is a connection that is counted until it is closed.
+type openConn struct {
+	net.Conn
+	closed func()
+}
+
+// Close implements net.Conn.
+func (c *openConn) Close() error {
+	c.closed()
+	return c.Conn.Close()
+}
 
 // readingAhead wraps dial so that its connections read ahead.
 func readingAhead(dial dialFunc) dialFunc {

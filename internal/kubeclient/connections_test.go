@@ -146,7 +146,7 @@ func TestBadCertificateFiles(t *testing.T) {
 	caFile := filepath.Join(t.TempDir(), "ca")
 	cert, _ := identity(t, "server")
 	require.NoError(t, os.WriteFile(caFile, cert, 0o600))
-	c, err := newConnections(&rest.Config{TLSClientConfig: rest.TLSClientConfig{CAFile: caFile}}, connrotation.NewConnectionTracker())
+	c, err := newConnections(&rest.Config{TLSClientConfig: rest.TLSClientConfig{CAFile: caFile}}, connrotation.NewConnectionTracker(), &openCounts{})
 	require.NoError(t, err)
 	working := c.shared
 	require.NoError(t, os.WriteFile(caFile, []byte("-----BEGIN"), 0o600))
@@ -193,4 +193,30 @@ func TestReadingAheadReadsEverythingAvailable(t *testing.T) {
 func TestReadingAheadReturnsDialErrors(t *testing.T) {
 	_, err := readingAhead(func(context.Context, string, string) (net.Conn, error) { return nil, io.ErrClosedPipe })(t.Context(), "tcp", "")
 	require.ErrorIs(t, err, io.ErrClosedPipe)
+}
+
+// Connections and watches are counted from the beginning of their answer until they are closed.
+func TestOpenIsCounted(t *testing.T) {
+	eachProtocol(t, func(t *testing.T, start func(http.HandlerFunc) *rest.Config) {
+		client := newTestClient(t, start(func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			w.(http.Flusher).Flush()
+			<-r.Context().Done()
+		}))
+		var bodies []io.Closer
+		for range 3 {
+			body, err := client.Open(t.Context(), watchlist.Request{Scope: pods, API: podAPI, ResourceVersion: "1"})
+			require.NoError(t, err)
+			bodies = append(bodies, body)
+		}
+		assert.EqualValues(t, 3, client.Streams())
+		assert.Positive(t, client.Connections())
+		for _, body := range bodies {
+			_ = body.Close()
+			_ = body.Close()
+		}
+		assert.Zero(t, client.Streams())
+		client.Close()
+		assert.Eventually(t, func() bool { return client.Connections() == 0 }, 10*time.Second, 10*time.Millisecond)
+	})
 }

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"sync"
 	"time"
 
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/servertext"
@@ -129,6 +130,10 @@ func (c *Client) send(ctx context.Context, cancel context.CancelCauseFunc, s *se
 		res.Body.Close()
 		return nil, 0, b.foreign("a web page")
 	}
+	if g.stream {
+		c.open.streams.Add(1)
+		b.closed = sync.OnceFunc(func() { c.open.streams.Add(-1) })
+	}
 	if g.limit > 0 {
 		b.limit = time.AfterFunc(g.limit, func() {
 			cancel(timeoutError(fmt.Sprintf("%s did not end the response within %s", host, g.limit)))
@@ -147,6 +152,7 @@ type body struct {
 	ctx       context.Context
 	cancel    context.CancelCauseFunc
 	limit     *time.Timer
+	closed    func() // nil unless it is a watch
 }
 
 func (b *body) Read(p []byte) (int, error) {
@@ -164,6 +170,9 @@ func (b *body) Read(p []byte) (int, error) {
 func (b *body) Close() error {
 	if b.limit != nil {
 		b.limit.Stop()
+	}
+	if b.closed != nil {
+		b.closed()
 	}
 	err := b.ReadCloser.Close() // before cancel: it waits until the connection is free, unless ctx is done
 	b.cancel(nil)

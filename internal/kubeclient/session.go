@@ -26,12 +26,12 @@ type session struct {
 	http        *http.Client
 }
 
-func newSession(cfg *rest.Config, tracker *connrotation.ConnectionTracker) (*session, error) {
+func newSession(cfg *rest.Config, tracker *connrotation.ConnectionTracker, open *openCounts) (*session, error) {
 	base, err := baseURL(cfg)
 	if err != nil {
 		return nil, err
 	}
-	connections, err := newConnections(cfg, tracker)
+	connections, err := newConnections(cfg, tracker, open)
 	if err != nil {
 		return nil, fmt.Errorf("cannot prepare connections to %s: %w", base.Host, err)
 	}

@@ -35,6 +35,8 @@ type TelemetryBuilder struct {
 	K8sWatchlistGaps                metric.Int64Counter
 	K8sWatchlistInventoryObjects    metric.Int64ObservableGauge
 	K8sWatchlistKept                metric.Int64Counter
+	K8sWatchlistOpenConnections     metric.Int64ObservableGauge
+	K8sWatchlistOpenStreams         metric.Int64ObservableGauge
 	K8sWatchlistPaused              metric.Int64Counter
 	K8sWatchlistQueueBytes          metric.Int64ObservableGauge
 	K8sWatchlistReaderStates        metric.Int64Counter
@@ -65,6 +67,36 @@ func (builder *TelemetryBuilder) RegisterK8sWatchlistInventoryObjectsCallback(cb
 		cb(ctx, &observerInt64{inst: builder.K8sWatchlistInventoryObjects, obs: o})
 		return nil
 	}, builder.K8sWatchlistInventoryObjects)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
+// RegisterK8sWatchlistOpenConnectionsCallback sets callback for observable K8sWatchlistOpenConnections metric.
+func (builder *TelemetryBuilder) RegisterK8sWatchlistOpenConnectionsCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.K8sWatchlistOpenConnections, obs: o})
+		return nil
+	}, builder.K8sWatchlistOpenConnections)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
+// RegisterK8sWatchlistOpenStreamsCallback sets callback for observable K8sWatchlistOpenStreams metric.
+func (builder *TelemetryBuilder) RegisterK8sWatchlistOpenStreamsCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.K8sWatchlistOpenStreams, obs: o})
+		return nil
+	}, builder.K8sWatchlistOpenStreams)
 	if err != nil {
 		return err
 	}
@@ -157,6 +189,18 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		"otelcol_k8s_watchlist_kept",
 		metric.WithDescription("Values that were not masked because redaction.keep names them. [Alpha]"),
 		metric.WithUnit("{value}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.K8sWatchlistOpenConnections, err = builder.meter.Int64ObservableGauge(
+		"otelcol_k8s_watchlist_open_connections",
+		metric.WithDescription("Connections to the API server that are open. [Alpha]"),
+		metric.WithUnit("{connection}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.K8sWatchlistOpenStreams, err = builder.meter.Int64ObservableGauge(
+		"otelcol_k8s_watchlist_open_streams",
+		metric.WithDescription("Watches that are open, among them those of definitions of resources. [Alpha]"),
+		metric.WithUnit("{stream}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.K8sWatchlistPaused, err = builder.meter.Int64Counter(

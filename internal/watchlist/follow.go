@@ -19,10 +19,10 @@ type follower struct {
 	relist    *time.Timer
 	rotate    *time.Timer
 	redeliver *time.Timer
-	quiet     *time.Timer   // fires when a quiet stream without bookmarks is due for a comparison
-	quietDue  bool          // the slot is requested for that comparison
-	hopeless  error         // why the live stream has to be replaced, as a relist has shown
-	slot      chan struct{} // source of a slot for a relist; nil while none is requested
+	quiet     *time.Timer // fires when a quiet stream without bookmarks is due for a comparison
+	quietDue  bool        // the slot is requested for that comparison
+	hopeless  error       // why the live stream has to be replaced, as a relist has shown
+	slot      *turn       // for a relist; nil while none is due
 }
 
 // follow reads live events from s until it ends, closes it, and returns how it ended.
@@ -37,6 +37,7 @@ func (r *Reader) follow(ctx context.Context, s *stream) ending {
 		redeliver: dueTimer(r.schedule.redelivery.at),
 	}
 	defer func() {
+		f.slot.leave()
 		f.abandonRelist()
 		f.dropSuccessor()
 		f.live.close()
@@ -102,14 +103,16 @@ func (f *follower) loop(ctx context.Context) error {
 				return errSilent
 			}
 		case <-f.relist.C:
-			f.slot, f.quietDue = f.SnapshotSlots.taken, false
+			f.slot.leave()
+			f.slot, f.quietDue = f.SnapshotSlots.queue(rankRelist, f.inventory.len()), false
 		case <-f.quiet.C:
 			if f.slot == nil && f.successor == nil && f.Knowledge.lacksBookmarks() {
-				f.slot, f.quietDue = f.SnapshotSlots.taken, true
+				f.slot, f.quietDue = f.SnapshotSlots.queue(rankRelist, f.inventory.len()), true
 			}
-		case f.slot <- struct{}{}:
+		case <-f.slot.comes():
+			held := f.slot.hold()
 			f.slot = nil
-			if err := f.beginRelist(ctx, f.SnapshotSlots.hold()); err != nil {
+			if err := f.beginRelist(ctx, held); err != nil {
 				return err
 			}
 		case <-f.rotate.C:

@@ -37,6 +37,7 @@ type Options struct {
 	Served func(context.Context) (bool, error)
 	// SnapshotSlots bounds the concurrent snapshots of all readers that share it, which are those of one server.
 	SnapshotSlots *Slots
+	Rank          Rank // of the reader's snapshots among those of the others
 	// Owns reports whether this process emits the object. Events of other objects only move the position. nil: this
 	// process emits every object.
 	Owns func(Key) bool

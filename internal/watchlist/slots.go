@@ -2,6 +2,7 @@ package watchlist
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 )
@@ -20,11 +21,101 @@ const (
 // for all its requests.
 // https://kubernetes.io/docs/concepts/cluster-administration/flow-control/#seats-occupied-by-a-request
 type Slots struct {
-	taken chan struct{}
+	mu      sync.Mutex
+	free    int
+	waiting []*turn // in the order of their arrival
 }
 
 // NewSlots returns slots for n snapshots.
-func NewSlots(n int) *Slots { return &Slots{taken: make(chan struct{}, n)} }
+func NewSlots(n int) *Slots { return &Slots{free: n} }
+
+// Rank is how soon a resource gets its turn among others. Resources of the same rank that are known to be smaller come
+// first, so that most of them are soon complete.
+type Rank uint8
+
+const (
+	RankNamed   Rank = iota // named in the configuration
+	RankMatched             // selected by a pattern
+	RankLarge               // selected by a pattern, and large in most clusters
+	rankRelist              // a comparison beside a live stream, which is never urgent
+)
+
+// turn is a place in the queue for a slot. Its owner calls hold after it came, or leave.
+type turn struct {
+	slots   *Slots
+	rank    Rank
+	objects int // known to exist
+	since   time.Time
+	came    chan struct{} // closed when it is the owner's turn
+	given   bool          // under slots.mu
+}
+
+// slowTurn is how long a turn may be passed over.
+const slowTurn = time.Minute
+
+// queue returns a turn, which may come at once.
+func (s *Slots) queue(rank Rank, objects int) *turn {
+	t := &turn{slots: s, rank: rank, objects: objects, since: time.Now(), came: make(chan struct{})}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.waiting = append(s.waiting, t)
+	s.giveLocked()
+	return t
+}
+
+// giveLocked gives the free slots to those whose turn it is.
+func (s *Slots) giveLocked() {
+	for s.free > 0 && len(s.waiting) > 0 {
+		next := 0 // the first to arrive goes first if it has waited for too long
+		if time.Since(s.waiting[0].since) < slowTurn {
+			for i, t := range s.waiting {
+				if t.before(s.waiting[next]) {
+					next = i
+				}
+			}
+		}
+		s.free--
+		s.waiting[next].given = true
+		close(s.waiting[next].came)
+		s.waiting = slices.Delete(s.waiting, next, next+1)
+	}
+}
+
+func (t *turn) before(other *turn) bool {
+	if t.rank != other.rank {
+		return t.rank < other.rank
+	}
+	return t.objects < other.objects
+}
+
+func (s *Slots) giveBack() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.free++
+	s.giveLocked()
+}
+
+// leave gives up a turn, and its slot if it came at the same moment. nil is no turn.
+func (t *turn) leave() {
+	if t == nil {
+		return
+	}
+	t.slots.mu.Lock()
+	given := t.given
+	t.slots.waiting = slices.DeleteFunc(t.slots.waiting, func(other *turn) bool { return other == t })
+	t.slots.mu.Unlock()
+	if given {
+		t.slots.giveBack()
+	}
+}
+
+// comes returns a channel that is closed when the turn has come; nil for none.
+func (t *turn) comes() <-chan struct{} {
+	if t == nil {
+		return nil
+	}
+	return t.came
+}
 
 // slot is an acquired slot. It releases itself when it has been held for too long.
 type slot struct {
@@ -32,9 +123,9 @@ type slot struct {
 	tooLong  *time.Timer
 }
 
-// hold returns the slot of a caller that has put a token into taken.
-func (s *Slots) hold() *slot {
-	giveBack := sync.OnceFunc(func() { <-s.taken })
+// hold returns the slot of a turn that came.
+func (t *turn) hold() *slot {
+	giveBack := sync.OnceFunc(t.slots.giveBack)
 	return &slot{giveBack: giveBack, tooLong: time.AfterFunc(slotHold, giveBack)}
 }
 
@@ -54,13 +145,15 @@ func (s *slot) release() {
 func (r *Reader) awaitSlot(ctx context.Context) (*slot, error) {
 	slow := time.NewTimer(slowSlot)
 	defer slow.Stop()
+	turn := r.SnapshotSlots.queue(r.Rank, r.inventory.len())
 	for {
 		select {
-		case r.SnapshotSlots.taken <- struct{}{}:
-			return r.SnapshotSlots.hold(), nil
+		case <-turn.came:
+			return turn.hold(), nil
 		case <-slow.C:
 			r.setState(Waiting, nil)
 		case <-ctx.Done():
+			turn.leave()
 			return nil, ctx.Err()
 		}
 	}

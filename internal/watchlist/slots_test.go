@@ -174,3 +174,41 @@ func TestSlotsAreReleasedOnce(t *testing.T) {
 		running.Wait()
 	})
 }
+
+// Named resources come before those that a pattern selects, and small ones before large ones.
+func TestSlotsGoByRank(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		slots := watchlist.NewSlots(1)
+		ctx, cancel := context.WithCancel(t.Context())
+		var running sync.WaitGroup
+		var mu sync.Mutex
+		var order []string
+		read := func(resource string, rank watchlist.Rank, length time.Duration) {
+			open := func(ctx context.Context, req watchlist.Request) (io.ReadCloser, error) {
+				mu.Lock()
+				order = append(order, resource)
+				mu.Unlock()
+				time.Sleep(length)
+				return completeSnapshot(ctx, req)
+			}
+			reader := watchlist.NewReader(watchlist.Options{
+				Scope: scope.Scope{GroupResource: schema.GroupResource{Resource: resource}},
+				API:   scope.API{Version: "v1", Kind: "Pod", Namespaced: true},
+				Plan:  redact.NewPlan("", resource), Opener: openerFunc(open), Emitter: &recordingQueue{room: 1 << 30, freed: make(chan struct{}, 1)},
+				SnapshotSlots: slots, Rank: rank, Now: time.Now, Logger: zap.NewNop(),
+			})
+			running.Go(func() { reader.Run(ctx) })
+			synctest.Wait()
+		}
+		read("first", watchlist.RankLarge, 5*time.Second)
+		read("large", watchlist.RankLarge, 5*time.Second)
+		read("matched", watchlist.RankMatched, 5*time.Second)
+		read("named", watchlist.RankNamed, 50*time.Second)
+		time.Sleep(30 * time.Second)
+		read("late-and-named", watchlist.RankNamed, time.Second)
+		time.Sleep(10 * time.Minute)
+		cancel()
+		running.Wait()
+		assert.Equal(t, []string{"first", "named", "late-and-named", "matched", "large"}, order[:5])
+	})
+}
