@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"cmp"
 	"context"
 	"os"
 	"path/filepath"
@@ -127,10 +126,6 @@ func TestVictoriaLogsAnswersTheQuestions(t *testing.T) {
 		t.Errorf("%d pods of the Deployment disappeared, want %d", webPods, rounds)
 	}
 	var replicas []string
-	slices.SortStableFunc(scaled, func(a, b victorialogs.Row) int { // _time is in whole seconds
-		return cmp.Compare(len(a["k8s.object.resource_version"]), len(b["k8s.object.resource_version"]))*2 +
-			cmp.Compare(a["k8s.object.resource_version"], b["k8s.object.resource_version"])
-	})
 	for _, row := range scaled {
 		replicas = append(replicas, row["k8s.object.name"]+" "+row["spec.replicas"])
 		if row["k8s.object.kind"] != "Deployment" {

@@ -17,16 +17,16 @@ func Questions(namespace string) []Question {
 	in := " k8s.namespace.name:=" + strconv.Quote(namespace)
 	return []Question{{
 		Title:   "What changed in the namespace " + namespace + " in the last hour?",
-		Query:   `_time:1h {event_name=~"k8s[.]object[.](added|modified|deleted)"}` + in + ` | sort by (_time)`,
+		Query:   `_time:1h {event_name=~"k8s[.]object[.](added|modified|deleted)"}` + in + ` | sort by (_time, k8s.object.resource_version)`,
 		Columns: []string{"_time", "k8s.change.type", "k8s.object.kind", "k8s.object.name"},
 	}, {
 		Title: "Who changed its Deployments, and to how many replicas?",
 		Query: `_time:1h {event_name="k8s.object.modified"}` + in + ` k8s.resource.name:=deployments` +
-			` | unpack_json fields (spec.replicas) | sort by (_time)`,
+			` | unpack_json fields (spec.replicas) | sort by (_time, k8s.object.resource_version)`,
 		Columns: []string{"_time", "k8s.object.name", "spec.replicas"},
 	}, {
 		Title:   "What disappeared from it?",
-		Query:   `_time:1h {event_name="k8s.object.deleted"}` + in + ` | sort by (_time)`,
+		Query:   `_time:1h {event_name="k8s.object.deleted"}` + in + ` | sort by (_time, k8s.object.resource_version)`,
 		Columns: []string{"_time", "k8s.object.kind", "k8s.object.name"},
 	}}
 }
