@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/encoding"
 	"google.golang.org/grpc/mem"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/fold"
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/testkit/otlp"
@@ -28,13 +29,14 @@ type output struct {
 	mu       sync.Mutex
 	requests [][]byte
 	bodies   map[string]string // JSON, by key
+	others   map[string]bool   // changes in the formats of other receivers, by otherKey
 	broken   []string          // records without a redacted object
 }
 
 // startOutput starts an OTLP server that ends with the test.
 func startOutput(t *testing.T) *output {
 	t.Helper()
-	o := &output{bodies: map[string]string{}}
+	o := &output{bodies: map[string]string{}, others: map[string]bool{}}
 	sink, err := otlp.Listen("127.0.0.1:0", o.take, grpc.ForceServerCodecV2(tap{encoding.GetCodecV2("proto"), o}))
 	if err != nil {
 		t.Fatal(err)
@@ -68,6 +70,7 @@ func (o *output) take(_ context.Context, logs plog.Logs) error {
 		for _, scope := range resource.ScopeLogs().All() {
 			for _, record := range scope.LogRecords().All() {
 				o.takeBody(record)
+				o.takeOther(resource.Resource(), record)
 			}
 		}
 	}
@@ -98,6 +101,57 @@ func (o *output) takeBody(record plog.LogRecord) {
 	default:
 		o.broken = append(o.broken, fmt.Sprintf("%s: its body is of the type %s", key(of), body.Type()))
 	}
+}
+
+// takeOther notes a record in the format of another receiver.
+func (o *output) takeOther(resource pcommon.Resource, record plog.LogRecord) {
+	text := func(attributes pcommon.Map, key string) string {
+		if value, ok := attributes.Get(key); ok {
+			return value.AsString()
+		}
+		return ""
+	}
+	of := record.Attributes()
+	switch {
+	case text(of, "k8s.change.type") != "" || record.EventName() != "":
+	case text(of, "k8s.event.uid") != "": // k8sevents
+		o.others[otherKey("", "event", text(of, "k8s.namespace.name"), text(of, "k8s.event.name"))] = true
+	case record.Body().Type() == pcommon.ValueTypeMap: // k8sobjects
+		object := record.Body().Map().AsRaw()
+		changeType := "SNAPSHOT"
+		if inner, ok := object["object"].(map[string]any); ok && text(of, "event.domain") != "" {
+			changeType, object = fmt.Sprint(object["type"]), inner
+		}
+		name, _, _ := unstructured.NestedString(object, "metadata", "name")
+		o.others[otherKey(changeType, text(of, "k8s.resource.name"), text(resource.Attributes(), "k8s.namespace.name"), name)] = true
+	}
+}
+
+// otherKey names a change of an object in the format of another receiver.
+func otherKey(changeType, resource, namespace, name string) string {
+	return fmt.Sprintf("%s of %s %s/%s", changeType, resource, namespace, name)
+}
+
+// awaitOthers waits until the copies of a phase have a change of one of the types in the formats of other receivers.
+// Those of Events do not name the type.
+func (o *output) awaitOthers(t *testing.T, entries []*entry, phase string, types ...string) {
+	t.Helper()
+	harness.Poll(t, timeout, fmt.Sprintf("%v in the formats of other receivers", types), func() string {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		for _, e := range entries {
+			object, resource, wanted := e.copy(phase), e.resource.Resource, types
+			if e.resource == newEvents {
+				resource, wanted = "event", []string{""}
+			}
+			if !slices.ContainsFunc(wanted, func(changeType string) bool {
+				return o.others[otherKey(changeType, resource, object.GetNamespace(), object.GetName())]
+			}) {
+				return fmt.Sprintf("%s %s/%s is missing", resource, object.GetNamespace(), object.GetName())
+			}
+		}
+		return ""
+	})
 }
 
 // key names a change of an object.

@@ -48,13 +48,17 @@ func TestNoSentinelLeavesTheCollector(t *testing.T) {
 	}
 	all(func(s *subject) { s.start(t) })
 	all(func(s *subject) { s.awaitAll(t, "the initial state", keys(entries, initial, "SNAPSHOT", "initial")) })
+	all(func(s *subject) { s.awaitOthers(t, entries, initial, "SNAPSHOT") })
 	p.create(t, live, entries)
 	all(func(s *subject) { s.awaitAll(t, "what was added", keys(entries, live, "ADDED", "live")) })
+	all(func(s *subject) { s.awaitOthers(t, entries, live, "ADDED") })
 	p.change(t, initial, entries)
 	p.remove(t, initial, entries)
 	all(func(s *subject) {
 		s.awaitAll(t, "what was modified", keys(entries, initial, "MODIFIED", "live"))
 		s.awaitAll(t, "what was deleted", keys(entries, initial, "DELETED", "live"))
+		s.awaitOthers(t, entries, initial, "MODIFIED")
+		s.awaitOthers(t, entries, initial, "DELETED")
 		s.keepPages(t)
 		s.collector.Kill(t)
 		s.keepFiles(t)
@@ -72,6 +76,9 @@ func TestNoSentinelLeavesTheCollector(t *testing.T) {
 		s.awaitAll(t, "what was modified while it was down", keys(leaking, live, "MODIFIED", "recovered"), keys(leaking, live, "ADDED", "recovered"))
 		s.awaitAll(t, "what was added while it was down", keys(leaking, down, "ADDED", "recovered"))
 		s.awaitAll(t, "what was deleted while it was down", keys(innocents, live, "DELETED", "recovered"))
+		s.awaitOthers(t, leaking, live, "MODIFIED", "ADDED")
+		s.awaitOthers(t, leaking, down, "ADDED")
+		s.awaitOthers(t, innocents, live, "DELETED")
 		harness.Poll(t, timeout, "the collector to be sent every error", func() string {
 			return server.unsent(s.userAgent())
 		})

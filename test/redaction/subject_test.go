@@ -17,7 +17,8 @@ import (
 	"github.com/k8swatchlist/k8swatchlistreceiver/test/harness"
 )
 
-// subject is a collector with one kind of body, over its runs, and everything that leaves it.
+// subject is a collector with one kind of body, and with the formats of other receivers, over its runs, and everything
+// that leaves it.
 type subject struct {
 	*output
 	body               string
@@ -49,7 +50,7 @@ func newSubject(t *testing.T, c *harness.Cluster, body string, resources []schem
 	for _, page := range []string{"servicez", "pipelinez", "extensionz", "featurez", "tracez"} {
 		s.pages = append(s.pages, "http://"+zpages+"/debug/"+page)
 	}
-	receiver := func(resources ...schema.GroupVersionResource) string {
+	receiver := func(options string, resources ...schema.GroupVersionResource) string {
 		var names []string
 		for _, resource := range resources {
 			names = append(names, harness.Name(resource))
@@ -60,16 +61,19 @@ func newSubject(t *testing.T, c *harness.Cluster, body string, resources []schem
     user_agent: ` + s.userAgent() + `
     kube_api_qps: 100
     kube_api_burst: 200
-    body: ` + body + `
     storage: file_storage
-    resources: [` + strings.Join(names, ", ") + `]`
+    resources: [` + strings.Join(names, ", ") + `]
+    ` + options
 	}
+	own := "body: " + body + "\n    events: {body: object, deleted: true}"
 	// The Events of both groups are the same objects, and a receiver refuses to read them twice.
 	others := slices.DeleteFunc(append(slices.Clone(resources), reports), func(r schema.GroupVersionResource) bool { return r == newEvents })
 	s.config = `
 receivers:
-  k8s_watchlist:` + receiver(others...) + `
-  k8s_watchlist/events:` + receiver(newEvents) + `
+  k8s_watchlist:` + receiver(own, others...) + `
+  k8s_watchlist/events:` + receiver(own, newEvents) + `
+  k8s_watchlist/k8sobjects:` + receiver("format: k8sobjects\n    events: {deleted: true}", others...) + `
+  k8s_watchlist/k8sevents:` + receiver("format: k8sevents", newEvents) + `
 exporters:
   otlp_grpc:
     endpoint: ` + s.address + `
@@ -89,7 +93,7 @@ extensions:
 service:
   extensions: [file_storage, health_check, zpages]
   pipelines:
-    logs: {receivers: [k8s_watchlist, k8s_watchlist/events], exporters: [otlp_grpc, debug]}
+    logs: {receivers: [k8s_watchlist, k8s_watchlist/events, k8s_watchlist/k8sobjects, k8s_watchlist/k8sevents], exporters: [otlp_grpc, debug]}
   telemetry:
     logs: {level: debug}
     metrics: ` + strings.Replace(otelcol.PullMetrics(metrics), "normal", "detailed", 1) + `
