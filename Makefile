@@ -84,6 +84,10 @@ demo: $(COLLECTOR) bin/tools/run $(VICTORIALOGS) ## Like make run, with Victoria
 	@folder=; [ -n "$$KUBECONFIG" ] || folder=$$($(GET_CONTROL_PLANE)) || exit; \
 	exec bin/tools/run -collector $(COLLECTOR) -config examples/demo.yaml -victorialogs $(VICTORIALOGS) -binaries "$$folder" $(RUN_FLAGS)
 
+.PHONY: demo-picture
+demo-picture: RUN_FLAGS = -picture docs/img/victorialogs.png -pace 500ms
+demo-picture: demo ## Take the picture in README.md, with chromium or the browser in $BROWSER
+
 .PHONY: test
 test: test-unit test-cost test-fuzz test-bench test-scripts test-ocb test-controlplane test-e2e test-chaos ## Run all tests
 	@echo "all tests passed"

@@ -7,9 +7,11 @@ type Question struct {
 	Title string
 	Query string // in LogsQL
 
-	// Columns are the fields of a row that a person wants to see, in this order.
+	// Columns are the fields of a row that a person wants to see, in this order, with _time first.
 	Columns []string
 }
+
+const lastHour = "_time:1h "
 
 // Questions returns what changed in the namespace, who scaled its Deployments, and what disappeared from it, each in the
 // last hour. docs/backends.md has the same queries.
@@ -17,16 +19,16 @@ func Questions(namespace string) []Question {
 	in := " k8s.namespace.name:=" + strconv.Quote(namespace)
 	return []Question{{
 		Title:   "What changed in the namespace " + namespace + " in the last hour?",
-		Query:   `_time:1h {event_name=~"k8s[.]object[.](added|modified|deleted)"}` + in + ` | sort by (_time, k8s.object.resource_version)`,
+		Query:   lastHour + `{event_name=~"k8s[.]object[.](added|modified|deleted)"}` + in + ` | sort by (_time, k8s.object.resource_version)`,
 		Columns: []string{"_time", "k8s.change.type", "k8s.object.kind", "k8s.object.name"},
 	}, {
 		Title: "Who changed its Deployments, and to how many replicas?",
-		Query: `_time:1h {event_name="k8s.object.modified"}` + in + ` k8s.resource.name:=deployments` +
+		Query: lastHour + `{event_name="k8s.object.modified"}` + in + ` k8s.resource.name:=deployments` +
 			` | unpack_json fields (spec.replicas) | sort by (_time, k8s.object.resource_version)`,
 		Columns: []string{"_time", "k8s.object.name", "spec.replicas"},
 	}, {
 		Title:   "What disappeared from it?",
-		Query:   `_time:1h {event_name="k8s.object.deleted"}` + in + ` | sort by (_time, k8s.object.resource_version)`,
+		Query:   lastHour + `{event_name="k8s.object.deleted"}` + in + ` | sort by (_time, k8s.object.resource_version)`,
 		Columns: []string{"_time", "k8s.object.kind", "k8s.object.name"},
 	}}
 }

@@ -94,9 +94,16 @@ func (s *Server) URL() string { return s.url }
 // Done is closed when the process has ended.
 func (s *Server) Done() <-chan struct{} { return s.process.Done() }
 
-// Page returns the address of the web page with the records of the last hour that a query finds.
-func (s *Server) Page(query string) string {
-	values := url.Values{"query": {query}, "g0.range_input": {"1h"}, "g0.relative_time": {"last_1_hour"}}
+// Page returns the address of the web page that answers a question for the last hour, one line for each record.
+func (s *Server) Page(question Question) string {
+	values := url.Values{
+		// The page has a time range of its own.
+		"query":            {strings.TrimPrefix(question.Query, lastHour)},
+		"g0.range_input":   {"1h"},
+		"g0.relative_time": {"last_1_hour"},
+		"displayFields":    {strings.Join(question.Columns[1:], ",")}, // the page always shows the time
+		"hide_chart":       {"true"},
+	}
 	return s.url + "/select/vmui/#/?" + values.Encode()
 }
 

@@ -31,11 +31,12 @@ func main() {
 	flag.StringVar(&s.config, "config", "", "the collector's configuration file")
 	flag.StringVar(&s.victoriaLogs, "victorialogs", "", "the binary of VictoriaLogs, if the configuration sends records to it")
 	flag.StringVar(&s.namespace, "namespace", "", "the namespace to ask VictoriaLogs about (default shop, or default with KUBECONFIG)")
+	flag.StringVar(&s.picture, "picture", "", "write a picture of VictoriaLogs' page about the sample workload to this file, and end")
 	flag.StringVar(&s.binaries, "binaries", "", "the folder with etcd and kube-apiserver (default $KUBEBUILDER_ASSETS)")
 	flag.DurationVar(&s.pace, "pace", workload.DefaultPace, "the time between two changes of the sample workload")
 	duration := flag.Duration("duration", 0, "end after this time (default: at Ctrl-C)")
 	flag.Parse()
-	if s.collector == "" || s.config == "" || flag.NArg() > 0 {
+	if s.collector == "" || s.config == "" || s.picture != "" && s.victoriaLogs == "" || flag.NArg() > 0 {
 		fmt.Fprintln(os.Stderr, "usage: run -collector FILE -config FILE [flags]")
 		flag.PrintDefaults()
 		os.Exit(2)
@@ -63,6 +64,7 @@ func main() {
 type session struct {
 	collector, config, binaries string
 	victoriaLogs, namespace     string
+	picture                     string
 	pace                        time.Duration
 }
 
@@ -114,8 +116,9 @@ func (s session) run(ctx context.Context) (err error) {
 	// Existing objects are the initial state; changes from here on are live. The workload continues until the Collector
 	// has stopped.
 	working, rest := context.WithCancel(context.WithoutCancel(ctx))
-	asking, ask := context.WithCancel(ctx)
+	collecting, end := context.WithCancel(ctx)
 	var worker, asker sync.WaitGroup
+	var pictureErr error // valid after asker
 	firstRound := make(chan struct{})
 	worker.Go(func() {
 		load.Round(working)
@@ -131,16 +134,22 @@ func (s session) run(ctx context.Context) (err error) {
 		asker.Go(func() {
 			select {
 			case <-firstRound:
-				answerQuestions(asking, store, cmp.Or(s.namespace, workload.Namespace))
-			case <-asking.Done():
+			case <-collecting.Done():
+				return
+			}
+			namespace := cmp.Or(s.namespace, workload.Namespace)
+			if answerQuestions(collecting, store, namespace) && s.picture != "" {
+				pictureErr = takePicture(collecting, store, namespace, s.picture)
+				end()
 			}
 		})
 	}
 	defer func() {
-		ask()
+		end()
 		asker.Wait()
+		err = errors.Join(err, pictureErr)
 	}()
-	return s.collect(ctx, plane.Kubeconfig(), store)
+	return s.collect(collecting, plane.Kubeconfig(), store)
 }
 
 // collect runs the Collector until ctx ends. It is an error if the Collector ends earlier.

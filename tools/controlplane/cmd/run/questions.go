@@ -18,22 +18,23 @@ const (
 // showQuestions prints each question with the address of the page that answers it.
 func showQuestions(store *victorialogs.Server, namespace string) {
 	for _, question := range victorialogs.Questions(namespace) {
-		say("%s\n      %s", question.Title, store.Page(question.Query))
+		say("%s\n      %s", question.Title, store.Page(question))
 	}
 }
 
-// answerQuestions prints the questions, the answers and the pages, as soon as every question has an answer.
-func answerQuestions(ctx context.Context, store *victorialogs.Server, namespace string) {
+// answerQuestions prints the questions, the answers and the pages, as soon as every question has an answer. It reports
+// whether they have.
+func answerQuestions(ctx context.Context, store *victorialogs.Server, namespace string) bool {
 	questions := victorialogs.Questions(namespace)
 	answers := make([][]victorialogs.Row, len(questions))
 	for i := 0; i < len(questions); {
 		rows, err := store.Ask(ctx, questions[i].Query)
 		switch {
 		case ctx.Err() != nil:
-			return
+			return false
 		case err != nil:
 			say("%v", err)
-			return
+			return false
 		case len(rows) > 0:
 			answers[i] = rows
 			i++
@@ -42,16 +43,17 @@ func answerQuestions(ctx context.Context, store *victorialogs.Server, namespace 
 		select {
 		case <-time.After(askInterval):
 		case <-ctx.Done():
-			return
+			return false
 		}
 	}
 	var text strings.Builder
 	for i, question := range questions {
 		writeAnswer(&text, question, answers[i])
-		fmt.Fprintf(&text, "      %s\n", store.Page(question.Query))
+		fmt.Fprintf(&text, "      %s\n", store.Page(question))
 	}
 	// At once, so that no records come in between.
 	say("VictoriaLogs answers:\n%s", text.String())
+	return true
 }
 
 func writeAnswer(text *strings.Builder, question victorialogs.Question, rows []victorialogs.Row) {
