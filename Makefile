@@ -159,6 +159,12 @@ measure-resources: $(COLLECTOR) ## Measure how the collector reads everything of
 	KUBEBUILDER_ASSETS=$$folder OTELCOL_BINARY=$(CURDIR)/$(COLLECTOR) MEASURE_RESOURCES=1 \
 	../tools/progress.sh "measuring many resources" $(GO) test -v -count 1 -timeout 30m -run MeasureManyResources ./e2e
 
+.PHONY: records
+records: $(COLLECTOR) ## Print a real record of every kind, as OTLP JSON
+	@folder=$$($(GET_CONTROL_PLANE)) || exit; cd test && \
+	export KUBEBUILDER_ASSETS=$$folder OTELCOL_BINARY=$(CURDIR)/$(COLLECTOR) RECORDS_FILE=$(CURDIR)/bin/records.txt && \
+	../tools/progress.sh "making records" $(GO) test -count 1 -timeout 30m -run '^TestEveryKindOfRecord$$' ./e2e >&2 && cat $$RECORDS_FILE
+
 .PHONY: measure-memory
 measure-memory: $(COLLECTOR) ## Measure the collector's memory while it reads 20,000 pods of 8 KB, three times
 	@folder=$$($(GET_CONTROL_PLANE)) || exit; cd test && \
