@@ -28,7 +28,6 @@ var (
 
 	pods    = &scope.Scope{GroupResource: schema.GroupResource{Resource: "pods"}}
 	nodes   = &scope.Scope{GroupResource: schema.GroupResource{Resource: "nodes"}}
-	knative = &scope.Scope{GroupResource: schema.GroupResource{Group: "serving.knative.dev", Resource: "services"}}
 	events  = &scope.Scope{GroupResource: schema.GroupResource{Resource: "events"}}
 	events2 = &scope.Scope{GroupResource: schema.GroupResource{Group: "events.k8s.io", Resource: "events"}}
 	teamWeb = &scope.Scope{GroupResource: schema.GroupResource{Group: "apps", Resource: "deployments"}, Namespace: "shop", LabelSelector: "team=web", FieldSelector: "metadata.name!=x"}
