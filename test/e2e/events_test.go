@@ -49,7 +49,7 @@ func (s *contents) consumer() *harness.Consumer {
 			name = attributes["k8s.object.name"]
 		}
 		key := fmt.Sprintf("%v %v %v", attributes["k8s.resource.name"], attributes["k8s.resource.group"], name)
-		for _, of := range []string{"id", "type", "origin", "inferred"} {
+		for _, of := range []string{"id", "type", "origin", "inferred", "manager", "operation", "subresource"} {
 			delete(attributes, "k8s.change."+of)
 		}
 		delete(attributes, "k8s.resource.name")
