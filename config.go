@@ -96,6 +96,9 @@ type Config struct {
 	// Redaction configures what is masked in objects besides what is always masked, and what is exempt.
 	Redaction RedactionConfig `mapstructure:"redaction"`
 
+	// Suppress says which changes are not emitted, since they change nothing.
+	Suppress SuppressConfig `mapstructure:"suppress"`
+
 	// Queue bounds the records that wait for the next consumer.
 	Queue QueueConfig `mapstructure:"queue"`
 
@@ -261,6 +264,7 @@ func createDefaultConfig() component.Config {
 		Events:    EventsConfig{Body: eventsMessage},
 		Entities:  EntitiesConfig{Format: entitiesSpec},
 		Redaction: defaultRedaction(),
+		Suppress:  defaultSuppress(),
 		Queue: QueueConfig{
 			MaxBytes:     16 << 20,
 			DrainTimeout: 10 * time.Second,

@@ -100,6 +100,7 @@ func TestDefaultConfig(t *testing.T) {
 		Events:       EventsConfig{Body: "message"},
 		Entities:     EntitiesConfig{Format: "spec"},
 		Redaction:    RedactionConfig{ConfigMaps: "fingerprint", Environment: "redact"},
+		Suppress:     SuppressConfig{Noop: true},
 		Queue:        QueueConfig{MaxBytes: 16777216, DrainTimeout: 10 * time.Second},
 		Batch:        BatchConfig{MaxRecords: 500, MaxBytes: 524288, Timeout: 200 * time.Millisecond},
 	}
@@ -136,6 +137,9 @@ func TestEveryKey(t *testing.T) {
 			Resource: "configmaps", Namespaces: []string{"monitoring"}, Names: []string{"grafana-dashboard-*"}, Paths: []string{"data.*"},
 		}},
 	}, cfg.Redaction)
+	assert.Equal(t, SuppressConfig{Noop: true, Ignore: []SuppressIgnoreConfig{{
+		Resource: "deployments", Paths: []string{"metadata.annotations.example.com/seen", "status.conditions.*.lastUpdateTime"},
+	}}}, cfg.Suppress)
 	assert.Equal(t, QueueConfig{MaxBytes: 33554432}, cfg.Queue)
 	assert.Equal(t, BatchConfig{MaxRecords: 1000, MaxBytes: 1048576}, cfg.Batch)
 

@@ -10,7 +10,6 @@ import (
 	"go.opentelemetry.io/collector/pdata/plog"
 
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/entity"
-	"github.com/k8swatchlist/k8swatchlistreceiver/internal/redact"
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/scope"
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/watchlist"
 )
@@ -105,10 +104,10 @@ func (r *watchlistReceiver) prepareEntities(o *watchlist.Options) {
 		return
 	}
 	restore := o.Restore
-	o.Restore = func(ctx context.Context, s *scope.Scope, add func(redact.Identity)) (watchlist.Progress, error) {
-		return restore(ctx, s, func(id redact.Identity) {
-			r.entities.Learn(resource, id.Name, id.UID)
-			add(id)
+	o.Restore = func(ctx context.Context, s *scope.Scope, add func(watchlist.Stored)) (watchlist.Progress, error) {
+		return restore(ctx, s, func(known watchlist.Stored) {
+			r.entities.Learn(resource, known.Name, known.UID)
+			add(known)
 		})
 	}
 }

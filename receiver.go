@@ -200,7 +200,7 @@ func (r *watchlistReceiver) dropped(changes []watchlist.Change, err error) {
 func (r *watchlistReceiver) acceptedAgain() { r.readers.acceptedAgain() }
 
 // changeOverheadBytes is the approximate size of a queued change without its object.
-const changeOverheadBytes = 512
+const changeOverheadBytes = 768
 
 // otherOverheadBytes is the same for a change that is not a record.
 const otherOverheadBytes = 256

@@ -80,8 +80,9 @@ func (s *podServer) forbid(forbidden bool) {
 	s.forbidden = forbidden
 }
 
+// pod differs in each version.
 func pod(name string, rv int) string {
-	return fmt.Sprintf(`{"kind":"Pod","apiVersion":"v1","metadata":{"name":%q,"namespace":"shop","uid":"uid-of-%s","resourceVersion":"%d"}}`, name, name, rv)
+	return fmt.Sprintf(`{"kind":"Pod","apiVersion":"v1","metadata":{"name":%q,"namespace":"shop","uid":"uid-of-%s","resourceVersion":"%d","labels":{"round":"%d"}}}`, name, name, rv, rv)
 }
 
 func (s *podServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -250,7 +251,7 @@ func TestRestartWithStorage(t *testing.T) {
 		require.NoError(t, r.Shutdown(t.Context()))
 		require.Eventually(t, server.idle, 10*time.Second, 5*time.Millisecond) // else the old stream takes the next event
 	}
-	life(fmt.Sprintf(`{"type":"MODIFIED","object":%s}`, pod("a", 8)), 3)
+	life(fmt.Sprintf(`{"type":"MODIFIED","object":%s,"spec":{"nodeName":"n"}}}`, strings.TrimSuffix(pod("a", 8), "}")), 3)
 	life(fmt.Sprintf(`{"type":"DELETED","object":%s}`, pod("b", 9)), 4)
 	assert.Empty(t, fold.Duplicates(recordsOf(sink)))
 	assert.Equal(t, []string{"snapshot", "watch from 8"}, server.streams())

@@ -126,7 +126,7 @@ func (c *RedactionKeepConfig) validate() []error {
 	} else if glob.Has(c.Resource) {
 		errs = append(errs, fmt.Errorf("resource: %q is a pattern; name each resource whose values may be kept", c.Resource))
 	}
-	for _, resource := range c.resources() {
+	for _, resource := range resourcesNamed(c.Resource) {
 		if resource == (schema.GroupResource{Resource: "secrets"}) {
 			errs = append(errs, errors.New("resource: values of Secrets are always masked; name another resource"))
 		}
@@ -145,27 +145,15 @@ func (c *RedactionKeepConfig) validate() []error {
 		errs = append(errs, errors.New("paths: is missing; name the values to keep, as in paths: [data.*]"))
 	}
 	for i, path := range c.Paths {
-		switch first, _, _ := strings.Cut(path, "."); {
-		case path == "" || strings.HasPrefix(path, ".") || strings.HasSuffix(path, ".") || strings.Contains(path, ".."):
-			errs = append(errs, fmt.Errorf("paths[%d]: %q has an empty part; write keys joined by dots, as in data.*", i, path))
+		first, _, _ := strings.Cut(path, ".")
+		switch err := checkPath(path, "data.*"); {
+		case err != nil:
+			errs = append(errs, fmt.Errorf("paths[%d]: %w", i, err))
 		case first == "*":
 			errs = append(errs, fmt.Errorf("paths[%d]: %q would keep whole objects; begin with a key, as in spec.template", i, path))
 		}
 	}
 	return errs
-}
-
-// resources returns the resources of the entry: one, or several for a preset.
-func (c *RedactionKeepConfig) resources() []schema.GroupResource {
-	if checkName(c.Resource) != nil || glob.Has(c.Resource) {
-		return nil
-	}
-	var all []schema.GroupResource
-	named := ResourceConfig{Name: c.Resource}
-	for _, spec := range named.specs(0) {
-		all = append(all, spec.GroupResource)
-	}
-	return all
 }
 
 // options returns the options of the policy, without a fingerprint key from the storage.
@@ -182,7 +170,7 @@ func (c *RedactionConfig) options() redact.Options {
 	}
 	for i := range c.Keep {
 		k := &c.Keep[i]
-		for _, resource := range k.resources() {
+		for _, resource := range resourcesNamed(k.Resource) {
 			o.Keep = append(o.Keep, redact.Keep{
 				Group: resource.Group, Resource: resource.Resource, Namespaces: k.Namespaces, Names: k.Names, Paths: k.Paths,
 			})
@@ -194,6 +182,7 @@ func (c *RedactionConfig) options() redact.Options {
 // newRedaction makes the policy, and reports whether the fingerprints have a key that ends with the process.
 func (r *watchlistReceiver) newRedaction(ctx context.Context, host component.Host) (policy *redact.Policy, isPerProcess bool) {
 	o := r.cfg.Redaction.options()
+	o.Ignored = r.cfg.Suppress.ignored()
 	if len(o.FingerprintKey) == 0 && r.cfg.Storage != nil {
 		key, err := r.storedFingerprintKey(ctx, host)
 		if err != nil {

@@ -75,6 +75,7 @@ func (r *watchlistReceiver) newReader(t catalog.Target) catalog.Reader {
 		QuietInterval:  quietInterval,
 		EmitSnapshots:  r.cfg.Relist.Emit == emitSnapshot,
 		SkipInitial:    r.cfg.InitialState == initialSkip,
+		SuppressNoop:   r.cfg.Suppress.Noop,
 		Optional:       t.ByPattern,
 		UntilGone:      true,
 		Observer: readerObserver{

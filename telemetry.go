@@ -152,7 +152,7 @@ func (o readerObserver) StreamEnded(reason string) {
 }
 func (o readerObserver) DuplicateDropped() { o.add(o.K8sWatchlistDuplicatesDropped) }
 func (o readerObserver) Suppressed(reason string) {
-	o.addWith(o.K8sWatchlistEventsSuppressed, "reason", reason)
+	o.addWith(o.K8sWatchlistSuppressed, "reason", reason)
 }
 func (o readerObserver) FrameUndecodable()         { o.add(o.K8sWatchlistUndecodableFrames) }
 func (o readerObserver) FrameOfAnotherKind()       { o.add(o.K8sWatchlistFramesOfAnotherKind) }

@@ -69,7 +69,7 @@ func TestMetricsOfTwoReceiversAreSeparate(t *testing.T) {
 	metadatatest.AssertEqualK8sWatchlistInventoryObjects(t, provider, points(100, 7, group, resource), when)
 	metadatatest.AssertEqualK8sWatchlistRecordsDropped(t, provider, points(100, 7, group, resource, attribute.String("reason", "permanent")), when)
 	metadatatest.AssertEqualK8sWatchlistGaps(t, provider, points(100, 7, with("reason")...), when)
-	metadatatest.AssertEqualK8sWatchlistEventsSuppressed(t, provider, points(100, 7, with("reason")...), when)
+	metadatatest.AssertEqualK8sWatchlistSuppressed(t, provider, points(100, 7, with("reason")...), when)
 	metadatatest.AssertEqualK8sWatchlistRelists(t, provider, points(100, 7, with("outcome")...), when)
 	metadatatest.AssertEqualK8sWatchlistStreamsEnded(t, provider, points(100, 7, with("reason")...), when)
 	metadatatest.AssertEqualK8sWatchlistStreamsOpened(t, provider, points(100, 7, with("kind")...), when)

@@ -46,6 +46,9 @@ func (c *Config) Validate() error {
 	for _, err := range c.Redaction.validate() {
 		errs = append(errs, fmt.Errorf("redaction.%w", err))
 	}
+	for _, err := range c.Suppress.validate() {
+		errs = append(errs, fmt.Errorf("suppress.%w", err))
+	}
 	errs = append(errs, c.validateLimits()...)
 	return errors.Join(errs...)
 }

@@ -27,7 +27,10 @@ awk -v module="$module/" '
 
 after='^internal/(record|checkpoint)/|^internal/delivery/'
 before='^internal/delivery/(queue|fifo)\.go$'
-{ grep -vE "$after" "$work/files"; grep -E "$before" "$work/files"; } | sort >"$work/to-offer"
+{
+	grep -vE "$after" "$work/files"
+	grep -E "$before" "$work/files"
+} | sort >"$work/to-offer"
 grep -vxFf "$work/to-offer" "$work/files" >"$work/from-offer" || true
 
 echo "From the socket to Delivery.Offer: $(wc -l <"$work/to-offer") files"

@@ -76,6 +76,7 @@ type storedLoss struct {
 	Added           int             `json:"added,omitempty"`           // recovered changes accepted since
 	Modified        int             `json:"modified,omitempty"`
 	Deleted         int             `json:"deleted,omitempty"`
+	Unchanged       int             `json:"unchanged,omitempty"`
 	Name            string          `json:"name,omitempty"` // of the object that caused the loss
 	Namespace       string          `json:"namespace,omitempty"`
 
@@ -90,13 +91,15 @@ func (l *storedLoss) count(t watchlist.Type) {
 		l.Modified++
 	case watchlist.Deleted:
 		l.Deleted++
+	case watchlist.Unchanged:
+		l.Unchanged++
 	}
 }
 
 func lossOf(s watchlist.Suspicion) *storedLoss {
 	return &storedLoss{
 		Reason: s.Gap.Reason, Doubt: s.Doubt, ResourceVersion: s.Gap.FromRV, Time: s.Gap.From,
-		Added: s.Gap.Added, Modified: s.Gap.Modified, Deleted: s.Gap.Deleted,
+		Added: s.Gap.Added, Modified: s.Gap.Modified, Deleted: s.Gap.Deleted, Unchanged: s.Gap.Unchanged,
 		Name: s.Gap.Object.Name, Namespace: s.Gap.Object.Namespace,
 	}
 }
@@ -104,7 +107,7 @@ func lossOf(s watchlist.Suspicion) *storedLoss {
 func (l *storedLoss) restored() *watchlist.Suspicion {
 	return &watchlist.Suspicion{Doubt: l.Doubt, Begun: !l.isNew, Gap: watchlist.GapInfo{
 		Reason: l.Reason, FromRV: l.ResourceVersion, From: l.Time,
-		Added: l.Added, Modified: l.Modified, Deleted: l.Deleted,
+		Added: l.Added, Modified: l.Modified, Deleted: l.Deleted, Unchanged: l.Unchanged,
 		Object: redact.Identity{Name: l.Name, Namespace: l.Namespace},
 	}}
 }
@@ -135,34 +138,49 @@ func (p storedProgress) restored() watchlist.Progress {
 
 var errBadEntry = errors.New("stored object is damaged")
 
-// encodeObject encodes what is known of an object: its identity and nothing else.
-func encodeObject(id redact.Identity) []byte {
-	b := make([]byte, 0, len(id.UID)+len(id.ResourceVersion)+len(id.Namespace)+len(id.Name)+8)
-	for _, s := range [...]string{id.UID, id.ResourceVersion, id.Namespace, id.Name} {
-		b = binary.AppendUvarint(b, uint64(len(s)))
-		b = append(b, s...)
+// encodeObject encodes what is known of an object: its identity, the hash of its content as emitted last (which
+// reveals nothing without the key), and how far its version is ahead of that of its last record.
+func encodeObject(o watchlist.Stored) []byte {
+	b := make([]byte, 0, len(o.UID)+len(o.ResourceVersion)+len(o.Namespace)+len(o.Name)+len(o.Cluster)+20)
+	for _, s := range [...]string{o.UID, o.ResourceVersion, o.Namespace, o.Name} {
+		b = appendString(b, s)
 	}
-	if id.Cluster != "" {
-		b = append(binary.AppendUvarint(b, uint64(len(id.Cluster))), id.Cluster...)
+	if o.Cluster != "" || o.Content != 0 {
+		b = appendString(b, o.Cluster)
+	}
+	if o.Content != 0 {
+		b = binary.BigEndian.AppendUint64(b, o.Content)
+		if o.Ahead != 0 {
+			b = binary.BigEndian.AppendUint32(b, uint32(o.Ahead))
+		}
 	}
 	return b
 }
 
-func decodeObject(b []byte) (id redact.Identity, err error) {
-	for _, into := range [...]*string{&id.UID, &id.ResourceVersion, &id.Namespace, &id.Name} {
+func appendString(b []byte, s string) []byte {
+	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
+}
+
+func decodeObject(b []byte) (o watchlist.Stored, err error) {
+	for i, into := range [...]*string{&o.UID, &o.ResourceVersion, &o.Namespace, &o.Name, &o.Cluster} {
+		if i == 4 && len(b) == 0 {
+			return o, nil // neither logical cluster nor hash
+		}
 		size, n := binary.Uvarint(b)
 		if n <= 0 || size > uint64(len(b)-n) {
-			return id, errBadEntry
+			return o, errBadEntry
 		}
 		*into = string(b[n : n+int(size)])
 		b = b[n+int(size):]
 	}
-	if len(b) > 0 { // the logical cluster, if there is one
-		size, n := binary.Uvarint(b)
-		if n <= 0 || size != uint64(len(b)-n) {
-			return id, errBadEntry
-		}
-		id.Cluster = string(b[n:])
+	switch len(b) {
+	case 0:
+	case 8:
+		o.Content = binary.BigEndian.Uint64(b)
+	case 8 + 4:
+		o.Content, o.Ahead = binary.BigEndian.Uint64(b), watchlist.Ahead(binary.BigEndian.Uint32(b[8:]))
+	default:
+		return o, errBadEntry
 	}
-	return id, nil
+	return o, nil
 }

@@ -13,7 +13,6 @@ import (
 	"go.opentelemetry.io/collector/extension/xextension/storage"
 	"go.uber.org/zap"
 
-	"github.com/k8swatchlist/k8swatchlistreceiver/internal/redact"
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/scope"
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/watchlist"
 )
@@ -148,7 +147,7 @@ func (k *Keeper) Shutdown(ctx context.Context) error {
 // is not available, the error explains why, and the reader starts without it; see also watchlist.Progress.Later.
 //
 // The pointer identifies the reader: from now on, changes with this pointer as their Scope update the checkpoint.
-func (k *Keeper) Restore(ctx context.Context, reader *scope.Scope, add func(redact.Identity)) (watchlist.Progress, error) {
+func (k *Keeper) Restore(ctx context.Context, reader *scope.Scope, add func(watchlist.Stored)) (watchlist.Progress, error) {
 	if err := k.awaitEnd(ctx, *reader); err != nil {
 		return watchlist.Progress{}, err
 	}

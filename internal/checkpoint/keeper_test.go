@@ -67,8 +67,11 @@ func (l *life) report() error {
 func (l *life) restore(t *testing.T, of *scope.Scope) (watchlist.Progress, map[string]string, error) {
 	t.Helper()
 	known := map[string]string{}
-	progress, err := l.Restore(t.Context(), of, func(id redact.Identity) {
-		known[id.UID] = id.Namespace + "/" + id.Name + "@" + id.ResourceVersion
+	progress, err := l.Restore(t.Context(), of, func(o watchlist.Stored) {
+		known[o.UID] = o.Namespace + "/" + o.Name + "@" + o.ResourceVersion
+		if o.Content != 0 {
+			known[o.UID] += fmt.Sprintf(" with %x", o.Content)
+		}
 	})
 	return progress, known, err
 }
@@ -290,15 +293,16 @@ func TestInitialStateCutShort(t *testing.T) {
 }
 
 func TestObjectsSurviveTheirEncoding(t *testing.T) {
-	for _, id := range []redact.Identity{
+	id := redact.Identity{UID: "u", ResourceVersion: "1", Namespace: "n", Name: "a"}
+	for _, o := range []watchlist.Stored{
 		{},
-		{UID: "u", ResourceVersion: "1", Namespace: "n", Name: "a"},
-		{UID: "u", ResourceVersion: "123456789012345678901234567890", Name: string(make([]byte, 300))},
+		{Identity: id},
+		{Identity: redact.Identity{UID: "u", ResourceVersion: "123456789012345678901234567890", Name: string(make([]byte, 300))}},
 	} {
-		encoded := encodeObject(id)
+		encoded := encodeObject(o)
 		got, err := decodeObject(encoded)
 		require.NoError(t, err)
-		assert.Equal(t, id, got)
+		assert.Equal(t, o, got)
 		for cut := range encoded {
 			_, err := decodeObject(encoded[:cut])
 			assert.ErrorIs(t, err, errBadEntry)
@@ -309,14 +313,14 @@ func TestObjectsSurviveTheirEncoding(t *testing.T) {
 }
 
 func FuzzDecodeObject(f *testing.F) {
-	f.Add(encodeObject(redact.Identity{UID: "u", ResourceVersion: "1", Namespace: "n", Name: "a"}))
+	f.Add(encodeObject(watchlist.Stored{Identity: redact.Identity{UID: "u", ResourceVersion: "1", Namespace: "n", Name: "a"}, Content: 7}))
 	f.Add([]byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01})
 	f.Fuzz(func(t *testing.T, data []byte) {
-		id, err := decodeObject(data)
+		o, err := decodeObject(data)
 		if err == nil {
-			again, err := decodeObject(encodeObject(id))
+			again, err := decodeObject(encodeObject(o))
 			require.NoError(t, err)
-			require.Equal(t, id, again)
+			require.Equal(t, o, again)
 		}
 	})
 }

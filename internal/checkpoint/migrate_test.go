@@ -39,9 +39,9 @@ func storeOld(t *testing.T, extension storage.Extension, clusterUID, group, vers
 
 	sum := sha256.Sum256([]byte(strings.Join([]string{clusterUID, group, version, resource, namespace, labels, fields}, "\x00")))
 	c := client("v1_" + resource + "_" + hex.EncodeToString(sum[:12]))
-	id := redact.Identity{UID: uid, Namespace: "a", Name: uid, ResourceVersion: "5"}
+	object := watchlist.Stored{Identity: redact.Identity{UID: uid, Namespace: "a", Name: uid, ResourceVersion: "5"}}
 	require.NoError(t, c.Batch(t.Context(), storage.SetOperation("progress", []byte(progress)),
-		storage.SetOperation("object/"+watchlist.Key{1}.String(), encodeObject(id))))
+		storage.SetOperation("object/"+watchlist.Key{1}.String(), encodeObject(object))))
 }
 
 // The checkpoints of the previous layout, whose names included the API version and the spelling of the selectors, are

@@ -104,20 +104,76 @@ func TestSuspectedLossIsKept(t *testing.T) {
 	assert.Equal(t, since.Add(time.Hour), progress.VerifiedAt)
 }
 
-func TestStoredObjectKeepsItsLogicalCluster(t *testing.T) {
-	id := redact.Identity{UID: "u", ResourceVersion: "5", Namespace: "ns", Name: "a"}
-	for _, cluster := range []string{"", "root:org:ws"} {
-		id.Cluster = cluster
-		back, err := decodeObject(encodeObject(id))
-		require.NoError(t, err)
-		assert.Equal(t, id, back)
+func TestStoredObjectKeepsItsLogicalClusterAndItsHash(t *testing.T) {
+	o := watchlist.Stored{Identity: redact.Identity{UID: "u", ResourceVersion: "5", Namespace: "ns", Name: "a"}}
+	for _, content := range []uint64{0, 7, 1 << 63} {
+		for _, cluster := range []string{"", "root:org:ws"} {
+			o.Cluster, o.Content = cluster, content
+			back, err := decodeObject(encodeObject(o))
+			require.NoError(t, err)
+			assert.Equal(t, o, back)
+		}
 	}
-	whole := encodeObject(id)
+	whole := encodeObject(o)
 	for cut := range len(whole) {
 		if back, err := decodeObject(whole[:cut]); err == nil {
-			assert.Empty(t, back.Cluster, "entries of earlier versions end before it")
+			assert.Zero(t, back.Content, "entries of earlier versions end before it")
 		}
 	}
 	_, err := decodeObject(append(whole, 'x'))
 	assert.Error(t, err)
+}
+
+// A version that was passed over moves what is stored, unless nobody has what it is the same as.
+func TestUnchangedObjects(t *testing.T) {
+	r := pods()
+	with := func(c watchlist.Change, content uint64) watchlist.Change {
+		c.Object.Content.Sum = content
+		return c
+	}
+	for name, c := range map[string]struct {
+		changes []watchlist.Change
+		dropped int // which of them, from 1 on; 0: none
+		want    string
+		reached string
+	}{
+		"accepted": {
+			[]watchlist.Change{with(change(r, watchlist.Added, 1, "10"), 7), with(change(r, watchlist.Unchanged, 1, "11"), 7)}, 0, "ns/name-1@11 with 7", "11",
+		},
+		"dropped": {
+			[]watchlist.Change{with(change(r, watchlist.Added, 1, "10"), 7), with(change(r, watchlist.Unchanged, 1, "11"), 7)}, 1, "ns/name-1@", "11",
+		},
+		"dropped, and emitted again": {
+			[]watchlist.Change{
+				with(change(r, watchlist.Added, 1, "10"), 7), with(change(r, watchlist.Unchanged, 1, "11"), 7), with(change(r, watchlist.Modified, 1, "12"), 7),
+				with(change(r, watchlist.Unchanged, 1, "13"), 7),
+			}, 1, "ns/name-1@13 with 7", "13",
+		},
+		"a later one dropped": {
+			[]watchlist.Change{
+				with(change(r, watchlist.Added, 1, "10"), 7), with(change(r, watchlist.Modified, 1, "11"), 8), with(change(r, watchlist.Unchanged, 1, "12"), 8),
+			}, 2, "ns/name-1@", "12",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			extension := memstorage.New()
+			l := begin(extension, zap.NewNop())
+			_, _, err := l.restore(t, r)
+			require.NoError(t, err)
+			for i, change := range c.changes {
+				if i+1 == c.dropped {
+					l.Dropped([]watchlist.Change{change})
+					continue
+				}
+				l.Accepted([]watchlist.Change{change})
+			}
+			require.NoError(t, l.Shutdown(t.Context()))
+			l = begin(extension, zap.NewNop())
+			progress, known, err := l.restore(t, r)
+			require.NoError(t, err)
+			assert.Equal(t, map[string]string{"uid-1": c.want}, known)
+			assert.Equal(t, c.reached, progress.ResourceVersion)
+			require.NoError(t, l.Shutdown(t.Context()))
+		})
+	}
 }

@@ -13,7 +13,6 @@ import (
 	"go.opentelemetry.io/collector/extension/xextension/storage"
 	"go.uber.org/zap"
 
-	"github.com/k8swatchlist/k8swatchlistreceiver/internal/redact"
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/scope"
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/watchlist"
 )
@@ -22,7 +21,7 @@ import (
 type restore struct {
 	reader   *scope.Scope // identifies it
 	scope    scope.Scope
-	add      func(redact.Identity)
+	add      func(watchlist.Stored)
 	answered chan struct{} // closed with an answer, or when asking again may succeed
 	progress watchlist.Progress
 	err      error
@@ -51,11 +50,11 @@ func (r *restore) waits() bool {
 }
 
 // give passes an object to the reader, if it still waits.
-func (r *restore) give(id redact.Identity) {
+func (r *restore) give(o watchlist.Stored) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if !r.abandoned {
-		r.add(id)
+		r.add(o)
 	}
 }
 
@@ -336,12 +335,12 @@ func (k *Keeper) readObjects(plans []*plan) error {
 }
 
 // take passes the reader an object of one of its checkpoints.
-func (p *plan) take(from, object string, id redact.Identity) {
-	if p.err != nil || p.scope.Namespace != "" && id.Namespace != p.scope.Namespace {
+func (p *plan) take(from, object string, o watchlist.Stored) {
+	if p.err != nil || p.scope.Namespace != "" && o.Namespace != p.scope.Namespace {
 		return
 	}
 	if p.unversioned {
-		id.ResourceVersion = ""
+		o.ResourceVersion, o.Content = "", 0
 	}
 	if p.own == nil || from != p.own.id || p.unversioned {
 		var key watchlist.Key
@@ -349,10 +348,10 @@ func (p *plan) take(from, object string, id redact.Identity) {
 			p.err = errBadEntry
 			return
 		}
-		p.store.objects[key] = &id
+		p.store.objects[key] = &o
 	}
 	p.objects++
-	p.give(id)
+	p.give(o)
 }
 
 // finish answers a reader whose objects have been read, and adds the resulting changes to the next transaction.

@@ -17,7 +17,6 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/memstorage"
-	"github.com/k8swatchlist/k8swatchlistreceiver/internal/redact"
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/scope"
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/watchlist"
 )
@@ -400,7 +399,7 @@ func TestReaderContinuesWhereAnEarlierOneEnded(t *testing.T) {
 		// One that is cancelled while it waits leaves no trace.
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		cancelled := another(first)
-		_, err := l.Restore(ctx, cancelled, func(redact.Identity) {})
+		_, err := l.Restore(ctx, cancelled, func(watchlist.Stored) {})
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		cancel()
 

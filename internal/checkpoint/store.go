@@ -6,7 +6,6 @@ import (
 
 	"go.opentelemetry.io/collector/extension/xextension/storage"
 
-	"github.com/k8swatchlist/k8swatchlistreceiver/internal/redact"
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/scope"
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/watchlist"
 )
@@ -22,8 +21,10 @@ type store struct {
 	gone         bool // the resource is no longer served, and nothing of it is left
 
 	progress storedProgress
-	changed  bool                               // progress differs from what is stored
-	objects  map[watchlist.Key]*redact.Identity // changes that are not stored yet; nil is a deletion
+	changed  bool                                // progress differs from what is stored
+	objects  map[watchlist.Key]*watchlist.Stored // changes that are not stored yet; nil is a deletion
+	// denied are objects of which nobody has what they hold, since the record was dropped, until another is accepted.
+	denied map[watchlist.Key]struct{}
 
 	// partial: reading began before the storage was usable. Objects are kept, but a position would claim too much until
 	// the reader has sent its whole inventory.
@@ -31,7 +32,9 @@ type store struct {
 }
 
 func newStore(e *entry) *store {
-	return &store{entry: e, objects: make(map[watchlist.Key]*redact.Identity), ended: make(chan struct{})}
+	return &store{
+		entry: e, objects: make(map[watchlist.Key]*watchlist.Stored), denied: make(map[watchlist.Key]struct{}), ended: make(chan struct{}),
+	}
 }
 
 // introduces reports whether the next consumer receives an object for the first time.
@@ -41,9 +44,19 @@ func introduces(c *watchlist.Change) bool {
 
 // introduction returns the operation that stores an object that may have been emitted in an unknown version.
 func introduction(id string, c *watchlist.Change) *storage.Operation {
-	known := c.Object.Identity
-	known.ResourceVersion = ""
-	return storage.SetOperation(objectKey(id, c.Key), encodeObject(known))
+	return storage.SetOperation(objectKey(id, c.Key), encodeObject(unknown(c)))
+}
+
+// known is what is known of the object of an accepted change.
+func known(c *watchlist.Change) watchlist.Stored {
+	return watchlist.Stored{Identity: c.Object.Identity.Clone(), Content: c.Object.Content.Sum, Ahead: c.Ahead}
+}
+
+// unknown is what is known of an object when nobody knows in what version it was emitted.
+func unknown(c *watchlist.Change) watchlist.Stored {
+	id := c.Object.Identity.Clone()
+	id.ResourceVersion = ""
+	return watchlist.Stored{Identity: id}
 }
 
 // accept notes a change that the next consumer has accepted, or that needs no acceptance.
@@ -54,10 +67,18 @@ func (s *store) accept(c *watchlist.Change) {
 		close(s.ended)
 		return
 	case watchlist.Snapshot, watchlist.Added, watchlist.Modified, watchlist.Known:
-		id := c.Object.Identity.Clone()
-		s.objects[c.Key] = &id
+		o := known(c)
+		s.objects[c.Key] = &o
+		delete(s.denied, c.Key)
+	case watchlist.Unchanged:
+		// It is as in the record before it, which was perhaps dropped when this change was under way.
+		if _, denied := s.denied[c.Key]; !denied {
+			o := known(c)
+			s.objects[c.Key] = &o
+		}
 	case watchlist.Deleted, watchlist.Forgotten:
 		s.objects[c.Key] = nil
+		delete(s.denied, c.Key)
 	case watchlist.Restated:
 		s.partial = false
 	}
@@ -73,9 +94,9 @@ func (s *store) accept(c *watchlist.Change) {
 func (s *store) drop(c *watchlist.Change) {
 	switch c.Type {
 	case watchlist.Snapshot, watchlist.Added, watchlist.Modified, watchlist.Deleted:
-		id := c.Object.Identity.Clone()
-		id.ResourceVersion = ""
-		s.objects[c.Key] = &id
+		o := unknown(c)
+		s.objects[c.Key] = &o
+		s.denied[c.Key] = struct{}{}
 	}
 	from, to := c.Span()
 	s.progress.Denied = s.progress.Denied.and(&storedDenial{
@@ -178,7 +199,7 @@ func (s *store) pending() int {
 // transaction holds the pending changes of a store while they are written.
 type transaction struct {
 	store        *store
-	objects      map[watchlist.Key]*redact.Identity
+	objects      map[watchlist.Key]*watchlist.Stored
 	entryChanged bool
 }
 
@@ -196,23 +217,23 @@ func (s *store) take(operations []*storage.Operation) (transaction, []*storage.O
 		operations = append(operations, storage.SetOperation(scopeKey(s.entry.id), described))
 	}
 	t := transaction{store: s, objects: s.objects, entryChanged: s.entryChanged}
-	for key, id := range s.objects {
-		if id == nil {
+	for key, o := range s.objects {
+		if o == nil {
 			operations = append(operations, storage.DeleteOperation(objectKey(s.entry.id, key)))
 			continue
 		}
-		operations = append(operations, storage.SetOperation(objectKey(s.entry.id, key), encodeObject(*id)))
+		operations = append(operations, storage.SetOperation(objectKey(s.entry.id, key), encodeObject(*o)))
 	}
 	operations = append(operations, storage.SetOperation(progressKey(s.entry.id), progress))
-	s.objects, s.changed, s.entryChanged = make(map[watchlist.Key]*redact.Identity), false, false
+	s.objects, s.changed, s.entryChanged = make(map[watchlist.Key]*watchlist.Stored), false, false
 	return t, operations, nil
 }
 
 // putBack returns the changes of a failed transaction to the store. Changes accepted since then are newer.
 func (t transaction) putBack() {
 	s := t.store
-	for key, id := range s.objects {
-		t.objects[key] = id
+	for key, o := range s.objects {
+		t.objects[key] = o
 	}
 	s.objects, s.changed, s.entryChanged = t.objects, true, s.entryChanged || t.entryChanged
 }

@@ -77,7 +77,8 @@ func FromRecord(record plog.LogRecord) (Record, bool) {
 	return r, true
 }
 
-// State is the state of a consumer: resourceVersion by UID.
+// State is the state of a consumer: by UID, the resourceVersion of the last record. If changes that change nothing are
+// suppressed, the object itself may be at a later version.
 type State map[string]string
 
 // Fold applies the records in order: upsert by UID, remove on DELETED. The UID is k8s.event.uid where there is one, and else
@@ -95,13 +96,23 @@ func Fold(records []Record) State {
 }
 
 // Differences returns how the state differs from what the server lists; nothing if they are equal.
-func (s State) Differences(listed State) []string {
+func (s State) Differences(listed State) []string { return s.DifferencesBut(listed, nil) }
+
+// Same reports whether an object has the same content in two versions, except for what is ignored. It must not rely on
+// the receiver.
+type Same func(uid, one, other string) bool
+
+// DifferencesBut is Differences by content: an object may be listed at a later version than the one in the state if both
+// have the same content, since changes that change nothing are suppressed. With nil, versions have to be equal.
+func (s State) DifferencesBut(listed State, same Same) []string {
 	var found []string
 	for uid, rv := range listed {
 		switch believed, ok := s[uid]; {
 		case !ok:
 			found = append(found, fmt.Sprintf("%s@%s exists and was not emitted", uid, rv))
-		case believed != rv:
+		case believed == rv:
+		case same != nil && isOlder(believed, rv) && same(uid, believed, rv):
+		default:
 			found = append(found, fmt.Sprintf("%s is at %s but was emitted at %s", uid, rv, believed))
 		}
 	}
@@ -112,6 +123,11 @@ func (s State) Differences(listed State) []string {
 	}
 	sort.Strings(found)
 	return found
+}
+
+func isOlder(rv, than string) bool {
+	order, err := resourceversion.CompareResourceVersion(rv, than)
+	return err == nil && order < 0
 }
 
 // Duplicates returns the records that came more than once with the same (UID, resourceVersion, type). SNAPSHOT records

@@ -25,6 +25,17 @@ func TestFoldAndDifferences(t *testing.T) {
 	}, state.Differences(State{"a": "9", "d": "7"}))
 }
 
+func TestDifferencesByContent(t *testing.T) {
+	contents := map[string]string{"a3": "red", "a5": "red", "a7": "green", "b2": "red", "b4": "green"}
+	same := func(uid, one, other string) bool { return contents[uid+one] == contents[uid+other] }
+	told := Fold([]Record{record("ADDED", "a", "3"), record("ADDED", "b", "2")})
+	assert.Empty(t, told.DifferencesBut(State{"a": "5", "b": "2"}, same))
+	assert.Len(t, told.Differences(State{"a": "5", "b": "2"}), 1)
+	assert.Equal(t, []string{"a is at 7 but was emitted at 3", "b is at 4 but was emitted at 2"}, told.DifferencesBut(State{"a": "7", "b": "4"}, same))
+	assert.Len(t, Fold([]Record{record("ADDED", "a", "5")}).DifferencesBut(State{"a": "3"}, same), 1, "a version that is yet to come")
+	assert.Len(t, told.DifferencesBut(State{"a": "5"}, same), 1, "b is gone")
+}
+
 func TestDuplicates(t *testing.T) {
 	relisted := Record{UID: "a", ResourceVersion: "1", Type: "SNAPSHOT", Origin: "relist"}
 	initial := Record{UID: "a", ResourceVersion: "1", Type: "SNAPSHOT", Origin: "initial"}

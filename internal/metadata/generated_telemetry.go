@@ -30,7 +30,6 @@ type TelemetryBuilder struct {
 	registrations                   []metric.Registration
 	K8sWatchlistConsumerRetries     metric.Int64Counter
 	K8sWatchlistDuplicatesDropped   metric.Int64Counter
-	K8sWatchlistEventsSuppressed    metric.Int64Counter
 	K8sWatchlistFramesOfAnotherKind metric.Int64Counter
 	K8sWatchlistGaps                metric.Int64Counter
 	K8sWatchlistInventoryObjects    metric.Int64ObservableGauge
@@ -47,6 +46,7 @@ type TelemetryBuilder struct {
 	K8sWatchlistRelists             metric.Int64Counter
 	K8sWatchlistStreamsEnded        metric.Int64Counter
 	K8sWatchlistStreamsOpened       metric.Int64Counter
+	K8sWatchlistSuppressed          metric.Int64Counter
 	K8sWatchlistUndecodableFrames   metric.Int64Counter
 }
 
@@ -161,12 +161,6 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		metric.WithUnit("{event}"),
 	)
 	errs = errors.Join(errs, err)
-	builder.K8sWatchlistEventsSuppressed, err = builder.meter.Int64Counter(
-		"otelcol_k8s_watchlist_events_suppressed",
-		metric.WithDescription("Changes of Kubernetes Events that were not emitted: states between the first and the last within events.dedup_interval, and deletions where events.deleted is false. [Alpha]"),
-		metric.WithUnit("{change}"),
-	)
-	errs = errors.Join(errs, err)
 	builder.K8sWatchlistFramesOfAnotherKind, err = builder.meter.Int64Counter(
 		"otelcol_k8s_watchlist_frames_of_another_kind",
 		metric.WithDescription("Objects that arrived with a kind other than the resource's. Their records have the resource's kind. [Alpha]"),
@@ -261,6 +255,12 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		"otelcol_k8s_watchlist_streams_opened",
 		metric.WithDescription("Streams that were requested from the API server. [Alpha]"),
 		metric.WithUnit("{stream}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.K8sWatchlistSuppressed, err = builder.meter.Int64Counter(
+		"otelcol_k8s_watchlist_suppressed",
+		metric.WithDescription("Changes that were not emitted: modifications that change nothing of substance (reason noop), and of Kubernetes Events the states between the first and the last within events.dedup_interval, and deletions if events.deleted is false. [Alpha]"),
+		metric.WithUnit("{change}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.K8sWatchlistUndecodableFrames, err = builder.meter.Int64Counter(

@@ -38,7 +38,6 @@ func TestSetupTelemetry(t *testing.T) {
 	}))
 	tb.K8sWatchlistConsumerRetries.Add(context.Background(), 1)
 	tb.K8sWatchlistDuplicatesDropped.Add(context.Background(), 1)
-	tb.K8sWatchlistEventsSuppressed.Add(context.Background(), 1)
 	tb.K8sWatchlistFramesOfAnotherKind.Add(context.Background(), 1)
 	tb.K8sWatchlistGaps.Add(context.Background(), 1)
 	tb.K8sWatchlistKept.Add(context.Background(), 1)
@@ -51,14 +50,12 @@ func TestSetupTelemetry(t *testing.T) {
 	tb.K8sWatchlistRelists.Add(context.Background(), 1)
 	tb.K8sWatchlistStreamsEnded.Add(context.Background(), 1)
 	tb.K8sWatchlistStreamsOpened.Add(context.Background(), 1)
+	tb.K8sWatchlistSuppressed.Add(context.Background(), 1)
 	tb.K8sWatchlistUndecodableFrames.Add(context.Background(), 1)
 	AssertEqualK8sWatchlistConsumerRetries(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
 	AssertEqualK8sWatchlistDuplicatesDropped(t, testTel,
-		[]metricdata.DataPoint[int64]{{Value: 1}},
-		metricdatatest.IgnoreTimestamp())
-	AssertEqualK8sWatchlistEventsSuppressed(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
 	AssertEqualK8sWatchlistFramesOfAnotherKind(t, testTel,
@@ -107,6 +104,9 @@ func TestSetupTelemetry(t *testing.T) {
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
 	AssertEqualK8sWatchlistStreamsOpened(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
+	AssertEqualK8sWatchlistSuppressed(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
 	AssertEqualK8sWatchlistUndecodableFrames(t, testTel,

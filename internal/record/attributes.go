@@ -19,6 +19,11 @@ const (
 	keyChangeInferred = "k8s.change.inferred"
 	keyChangeID       = "k8s.change.id"
 
+	keyChangeSections    = "k8s.change.sections"
+	keyChangeManager     = "k8s.change.manager"
+	keyChangeOperation   = "k8s.change.operation"
+	keyChangeSubresource = "k8s.change.subresource"
+
 	keyResourceName          = "k8s.resource.name"
 	keyResourceGroup         = "k8s.resource.group"
 	keyResourceLabelSelector = "k8s.resource.label_selector"
@@ -66,6 +71,17 @@ func putChange(m pcommon.Map, c *watchlist.Change) {
 	if c.Snapshot != nil {
 		putNonEmpty(m, keySnapshotEpoch, c.Snapshot.Epoch)
 	}
+	if !c.Sections.IsEmpty() {
+		names := c.Sections.Names()
+		sections := m.PutEmptySlice(keyChangeSections)
+		sections.EnsureCapacity(len(names))
+		for _, name := range names {
+			sections.AppendEmpty().SetStr(name)
+		}
+	}
+	putNonEmpty(m, keyChangeManager, c.Manager.Name)
+	putNonEmpty(m, keyChangeOperation, c.Manager.Operation)
+	putNonEmpty(m, keyChangeSubresource, c.Manager.Subresource)
 }
 
 func (b *Builder) putObject(m pcommon.Map, c *watchlist.Change) {

@@ -28,7 +28,6 @@ var (
 
 	pods    = &scope.Scope{GroupResource: schema.GroupResource{Resource: "pods"}}
 	nodes   = &scope.Scope{GroupResource: schema.GroupResource{Resource: "nodes"}}
-	knative = &scope.Scope{GroupResource: schema.GroupResource{Group: "serving.knative.dev", Resource: "services"}}
 	events  = &scope.Scope{GroupResource: schema.GroupResource{Resource: "events"}}
 	events2 = &scope.Scope{GroupResource: schema.GroupResource{Group: "events.k8s.io", Resource: "events"}}
 	teamWeb = &scope.Scope{GroupResource: schema.GroupResource{Group: "apps", Resource: "deployments"}, Namespace: "shop", LabelSelector: "team=web", FieldSelector: "metadata.name!=x"}
@@ -175,6 +174,18 @@ func recordCases() []recordCase {
 			timestamp: updated,
 			attributes: podAttributes(map[string]any{
 				"k8s.change.type": "MODIFIED", "k8s.change.origin": "recovered"}),
+			body: podBody,
+		},
+		{
+			name: "modified, and it is known where and by whom",
+			change: watchlist.Change{Scope: pods, Type: watchlist.Modified, Origin: watchlist.Live, Object: pod(), ReadAt: read,
+				Sections: sections(`{"spec":1,"status":1,"metadata":{"labels":{}}}`, `{"spec":1,"status":2,"metadata":{}}`),
+				Manager:  redact.Manager{Name: "kubelet", Operation: "Update", Subresource: "status"}},
+			event:     "k8s.object.modified",
+			timestamp: updated,
+			attributes: podAttributes(map[string]any{
+				"k8s.change.type": "MODIFIED", "k8s.change.origin": "live", "k8s.change.sections": []any{"metadata.labels", "status"},
+				"k8s.change.manager": "kubelet", "k8s.change.operation": "Update", "k8s.change.subresource": "status"}),
 			body: podBody,
 		},
 		{
@@ -353,6 +364,14 @@ func recordCases() []recordCase {
 			},
 		},
 	}
+}
+
+// sections are those in which two versions of an object differ.
+func sections(before, after string) redact.SectionSet {
+	plan := redact.NewPlan("", "pods")
+	one, _, _ := plan.Decode([]byte(before))
+	other, _, _ := plan.Decode([]byte(after))
+	return plan.Changed(&one.Content, &other.Content)
 }
 
 func build(t *testing.T, o Options, changes ...watchlist.Change) []plog.LogRecord {

@@ -89,7 +89,8 @@ func (w *workloads) ofPod(o *redact.Object) (top workload, convention nameAndUID
 	if !o.Owner.Controls {
 		return workload{}, nameAndUID{}, false
 	}
-	kind, name := schema.GroupKind{}, ""
+	var kind schema.GroupKind
+	var name string
 	switch groupKindOf(o.Owner.APIVersion, o.Owner.Kind) {
 	case replicaSets:
 		kind, name = deployments, deploymentOf(o.Owner.Name, o.Pod.TemplateHash)

@@ -84,6 +84,7 @@ func (w *walk) decode() (obj Object, n int, err error) {
 	}
 	obj.JSON = w.edits.apply(w.data, start, end)
 	w.describe(&obj, start)
+	obj.Content = w.content(start, end)
 	return obj, end, nil
 }
 
@@ -173,7 +174,11 @@ func (w *walk) release() {
 		w.edits = nil
 	}
 	w.edits.undo(0)
-	for _, b := range []*[]byte{&w.buffer, &w.decoded} {
+	if cap(w.memberSpans) > maxEditsKept {
+		w.memberSpans = nil
+	}
+	w.memberSpans, w.cutter.data = w.memberSpans[:0], nil
+	for _, b := range []*[]byte{&w.buffer, &w.decoded, &w.cutter.out} {
 		if cap(*b) > maxBufferKept {
 			*b = nil
 		}

@@ -32,7 +32,7 @@ func at(t *testing.T, s string) time.Time {
 func TestDecodeReturnsFacts(t *testing.T) {
 	obj, _, err := pods.Decode(realObject(t, "pod.json"))
 	require.NoError(t, err)
-	obj.JSON = ""
+	obj.JSON, obj.Content = "", Content{}
 	assert.Equal(t, Object{
 		Identity:   Identity{UID: "8d2f4a36-9a1c-4f5e-b7f0-3c5b1d2e9a77", ResourceVersion: "184467", Namespace: "shop", Name: "web-7c9d5f8b6d-x2v4k"},
 		APIVersion: "v1",
@@ -40,6 +40,7 @@ func TestDecodeReturnsFacts(t *testing.T) {
 		Generation: 1,
 		Owner:      Owner{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "web-7c9d5f8b6d", UID: "51a3e6c2-77ab-4b1e-8d39-0f6f4f3a2c10", Controls: true},
 		Times:      Times{Created: at(t, "2026-07-30T09:14:18Z"), Updated: at(t, "2026-07-30T09:14:22Z")},
+		Managers:   [2]Manager{{Name: "kubelet", Operation: "Update", Subresource: "status"}},
 		Pod: &Pod{
 			Node: "ip-10-0-12-34.eu-central-1.compute.internal", Phase: "Running", IP: "10.0.45.67", Started: "2026-07-30T09:14:18Z",
 			TemplateHash: "7c9d5f8b6d",
@@ -146,7 +147,7 @@ func TestDecodeEvent(t *testing.T) {
 
 func TestDecodeIgnoresOtherPlaces(t *testing.T) {
 	obj := decode(t, pods, `{"spec":{"kind":"K","metadata":{"name":"n","uid":"u"}},"metadata":{"labels":{"name":"n"},"annotations":{"uid":"u"},"resourceVersion":7},"name":"n"}`)
-	obj.JSON = ""
+	obj.JSON, obj.Content = "", Content{}
 	assert.Equal(t, Object{Pod: &Pod{}}, obj)
 }
 

@@ -41,7 +41,13 @@ const (
 	generation
 	created
 	deleted
-	updated // one of several; the newest counts
+
+	// Of its managedFields, one entry after the other.
+	updated
+	managerName
+	managerOperation
+	managerSubresource
+	managerEnd
 
 	// Facts of its owner references, one after the other.
 	ownerAPIVersion
@@ -97,7 +103,7 @@ func (n note) matches(first byte) bool {
 type facts struct {
 	hasMetadata bool
 	found       [notes]span // the first of each that was found; {0, 0} if there was none
-	updated     time.Time
+	writers     writers
 
 	owner         [ownerUID + 1]span // the current owner; only the notes of owners are used
 	hasOwner      bool
@@ -108,9 +114,9 @@ type facts struct {
 func (f *facts) take(data []byte, n note, s span) {
 	switch n {
 	case updated:
-		if t := timeOf(data, s); t.After(f.updated) {
-			f.updated = t
-		}
+		f.writers.wroteAt(timeOf(data, s))
+	case managerEnd:
+		f.writers.end(data, f.found[managerName:managerSubresource+1])
 	case ownerEnd:
 		if data[s.from] == '{' {
 			f.endOwner(data)
@@ -151,13 +157,14 @@ func (w *walk) describe(obj *Object, from int) {
 		UID:        str(f.owner[ownerUID]),
 		Controls:   f.ownerControls,
 	}
+	obj.Managers = w.managers()
 	if s := f.found[generation]; s != (span{}) {
 		obj.Generation, _ = strconv.ParseInt(string(w.data[s.from:s.to]), 10, 64)
 	}
 	obj.Times = Times{
 		Created:  timeOf(w.data, f.found[created]),
 		Deleted:  timeOf(w.data, f.found[deleted]),
-		Updated:  f.updated,
+		Updated:  f.writers.newest,
 		Observed: w.observed(),
 	}
 	switch w.plan.particulars {

@@ -73,7 +73,7 @@ func checkAgainstMeta(t *testing.T, f testobjects.Form, obj Object) {
 	case f.Resource == "pods" && f.Group == "":
 		want.Pod = podByEncodingJSON(t, f.JSON)
 	}
-	want.JSON = obj.JSON
+	want.JSON, want.Content, want.Managers = obj.JSON, obj.Content, obj.Managers
 	require.Equal(t, want, obj)
 }
 

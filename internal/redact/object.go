@@ -49,6 +49,13 @@ type Times struct {
 	Observed time.Time
 }
 
+// Manager is who wrote an object, as far as its managedFields say.
+type Manager struct {
+	Name        string
+	Operation   string // Apply or Update
+	Subresource string // through which it wrote; "" for the object itself
+}
+
 // Object is a Kubernetes object after redaction. It shares no memory with the frame it was read from.
 type Object struct {
 	Identity
@@ -57,8 +64,14 @@ type Object struct {
 	Generation int64
 	Owner      Owner
 	Times      Times
-	Event      *Event // of core/v1 and events.k8s.io/v1 Events only
-	Pod        *Pod   // of pods only
+	// Managers holds the manager of the newest entry of managedFields, which is of Times.Updated. If the status and the rest
+	// of the object were written in the same second, it holds first the manager of the rest and then that of the status.
+	Managers [2]Manager
+	Event    *Event // of core/v1 and events.k8s.io/v1 Events only
+	Pod      *Pod   // of pods only
+
+	// Content shows whether this object differs from an earlier one that the same plan decoded.
+	Content Content
 
 	// JSON is the redacted and pruned object, always a complete JSON object in compact form. It is empty if only the
 	// identity is known.

@@ -95,6 +95,7 @@ func metadataFacts(metadata oracle.Tree, want *Object) {
 			}
 		}
 	}
+	want.Managers = expectedManagers(metadata)
 	var controlled, any bool
 	for _, owners := range metadata.Get("ownerReferences") {
 		for _, owner := range owners.Items {
@@ -115,6 +116,37 @@ func metadataFacts(metadata oracle.Tree, want *Object) {
 			}
 		}
 	}
+}
+
+// expectedManagers are those of the newest entries of managedFields: the last one for the status, and the last of the others.
+func expectedManagers(metadata oracle.Tree) (managers [2]Manager) {
+	var newest [2]time.Time
+	for _, list := range metadata.Get("managedFields") {
+		for _, entry := range list.Items {
+			var at time.Time
+			for _, text := range entry.Get("time") {
+				if s, _ := text.Scalar.(string); at.IsZero() {
+					at = parseTime(s)
+				}
+			}
+			hasName := slices.ContainsFunc(entry.Get("manager"), func(t oracle.Tree) bool { _, ok := t.Scalar.(string); return ok })
+			m := Manager{entry.FirstString("manager"), entry.FirstString("operation"), entry.FirstString("subresource")}
+			which := 0
+			if m.Subresource == "status" {
+				which = 1
+			}
+			if hasName && !at.IsZero() && !at.Before(newest[which]) {
+				newest[which], managers[which] = at, m
+			}
+		}
+	}
+	switch {
+	case newest[0].After(newest[1]):
+		managers[1] = Manager{}
+	case newest[1].After(newest[0]):
+		managers = [2]Manager{managers[1]}
+	}
+	return managers
 }
 
 func eventFacts(object oracle.Tree, want *Object) {

@@ -33,6 +33,8 @@ type Options struct {
 	Environment EnvironmentMode
 	MaskKeys    []string // more sensitive keys: their last words, or a pattern with * for the whole key
 	Keep        []Keep
+
+	Ignored []Ignored // what does not count in the content of an object; see [Content]
 }
 
 // Keep exempts values of one resource from redaction. Values of Secrets cannot be exempted.
@@ -53,6 +55,7 @@ type Observer interface {
 // Policy creates the plans of resources.
 type Policy struct {
 	options Options
+	secret  []byte // from which all keys come
 	keys    *keyTable
 	key     *fingerprintKey
 	rules   *ruleSet
@@ -74,7 +77,7 @@ func NewPolicy(o Options) *Policy {
 	if len(o.MaskKeys) > 0 {
 		keys = newKeyTable(o.MaskKeys)
 	}
-	return &Policy{options: o, keys: keys, key: newFingerprintKey(key), rules: newRuleSet(&o, keys)}
+	return &Policy{options: o, secret: key, keys: keys, key: newFingerprintKey(key), rules: newRuleSet(&o, keys)}
 }
 
 var defaultPolicy = NewPolicy(Options{})
@@ -88,6 +91,11 @@ type Plan struct {
 
 	// namesKeys is set if the value of a secretKey is the name of a key rather than a key.
 	namesKeys bool
+
+	sumKey                     sumKey
+	ignored, ignoredInMetadata []ignoredPath
+	sections                   *sectionTable // nil: the sections of Events are not told apart
+	managers                   managerTable
 	// particulars names the facts that only objects of this resource have.
 	particulars particulars
 }
@@ -100,6 +108,12 @@ func NewPlan(group, resource string) *Plan { return defaultPolicy.Plan(group, re
 func (p *Policy) Plan(group, resource string, observer Observer) *Plan {
 	s := p.rules
 	plan := &Plan{Policy: p, observer: observer, namesKeys: namesSecretKeys(group)}
+	paths := ignoredIn(p.options.Ignored, group, resource)
+	plan.ignored, plan.ignoredInMetadata = newIgnoredPaths(paths)
+	plan.sumKey = newSumKey(p.secret, contentPurpose+strings.Join(paths, "\n"))
+	if !isEvents(group, resource) {
+		plan.sections = newSectionTable()
+	}
 	plan.root = s.in.with(s.ownMembers()...)
 	switch {
 	case isEvents(group, resource):
@@ -115,6 +129,7 @@ func (p *Policy) Plan(group, resource string, observer Observer) *Plan {
 			member{key: "data", rule: s.configMapValues}, member{key: "binaryData", rule: s.configMapBinary},
 		)
 	}
+	plan.root.level = objectLevel
 	for _, k := range p.options.Keep {
 		if k.Group == group && k.Resource == resource && (group != "" || resource != "secrets") {
 			plan.keep = append(plan.keep, k)

@@ -87,7 +87,14 @@ func checkDecodeAs(t *testing.T, data []byte, plan *Plan, group, resource string
 			*text = *ofSeen[i]
 		}
 	}
-	want.JSON = obj.JSON
+	for i, m := range obj.Managers {
+		for text, seen := range map[*string]string{&want.Managers[i].Name: m.Name, &want.Managers[i].Operation: m.Operation, &want.Managers[i].Subresource: m.Subresource} {
+			if *text != "" && seen == Masked {
+				*text = Masked
+			}
+		}
+	}
+	want.JSON, want.Content = obj.JSON, obj.Content // which has tests of its own
 	require.Equal(t, want, obj)
 
 	again, _, err := plan.Decode([]byte(obj.JSON))
@@ -121,7 +128,8 @@ func cloneObject(o Object) Object {
 		p := *o.Pod
 		o.Pod = &p
 	}
-	for _, s := range append(redactedFacts(&o), &o.UID, &o.ResourceVersion, &o.Namespace, &o.Name, &o.Owner.Name, &o.Owner.UID, &o.JSON) {
+	for _, s := range append(redactedFacts(&o), &o.UID, &o.ResourceVersion, &o.Namespace, &o.Name, &o.Owner.Name, &o.Owner.UID, &o.JSON,
+		&o.Managers[0].Name, &o.Managers[0].Operation, &o.Managers[0].Subresource, &o.Managers[1].Name, &o.Managers[1].Operation, &o.Managers[1].Subresource) {
 		*s = strings.Clone(*s)
 	}
 	return o
@@ -180,7 +188,7 @@ var randomKeys = []string{
 	"tokenUrl", "token", "privateKey", "publicKey", "secretKey", "key", "path", "default", "values", "secretRef", "passwordSecretRef", "credentials", "auth", "userData", "lastAppliedSpec", "example.com/last-applied",
 	"original", "openAPIV3Schema", "openshift.io/token-secret.value", "checksum/secret", "imagePullSecret", "password2", "source", "status", "message", "type", "optional",
 	"involvedObject", "regarding", "fieldPath", "reason", "note", "action", "count", "deprecatedCount", "reportingComponent", "reportingController", "reportingInstance",
-	"deprecatedSource", "component", "host", "nodeName", "phase", "podIP", "startTime", "pod-template-hash",
+	"manager", "subresource", "operation", "deprecatedSource", "component", "host", "nodeName", "phase", "podIP", "startTime", "pod-template-hash",
 	"series", "lastObservedTime", "lastTimestamp", "eventTime", "firstTimestamp", "deprecatedLastTimestamp", "spec", "x", "", "größe", "dat", "envs", "Data",
 }
 

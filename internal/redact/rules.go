@@ -51,6 +51,7 @@ type interior struct {
 	slots    [256]uint8
 	members  []member
 
+	level     level // of an object whose members are parts of the content
 	arguments bool  // the array is a command line
 	harmless  *rule // for members named like a header that does not authorize; nil outside headers
 }
@@ -372,6 +373,7 @@ func (s *ruleSet) ownMembers() []member {
 		member{key: "ownerReferences", rule: &rule{in: s.owners()}},
 		member{key: "managedFields", rule: managers()},
 	)
+	metadata.level = metadataLevel
 	return []member{
 		{key: "apiVersion", rule: s.in.noted(ownAPIVersion)},
 		{key: "kind", rule: s.in.noted(ownKind)},
@@ -393,13 +395,17 @@ func (s *ruleSet) owners() *interior {
 }
 
 // managers returns the rule that drops the managedFields, which are bulky and list the keys of every Secret, and
-// extracts their times.
+// extracts who wrote and when.
 func managers() *rule {
+	taken := func(n note) *rule {
+		return &rule{note: n, mode: asVerbatim, do: [shapes]verdict{array: drop, object: drop}}
+	}
 	entry := (&interior{elements: whole(drop), others: whole(drop)}).named(
-		member{key: "time", rule: &rule{note: updated, mode: asVerbatim, do: [shapes]verdict{array: drop, object: drop}}},
+		member{key: "time", rule: taken(updated)}, member{key: "manager", rule: taken(managerName)},
+		member{key: "operation", rule: taken(managerOperation)}, member{key: "subresource", rule: taken(managerSubresource)},
 	)
 	entries := &interior{
-		elements: &rule{in: entry, mode: asVerbatim, do: [shapes]verdict{array: drop}},
+		elements: &rule{note: managerEnd, in: entry, mode: asVerbatim, do: [shapes]verdict{array: drop}},
 		others:   whole(drop),
 	}
 	return &rule{in: entries, mode: asVerbatim, do: [shapes]verdict{extract, extract, extract, extract, extract}}

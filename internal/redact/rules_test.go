@@ -135,7 +135,7 @@ func TestAttributesDoNotExposeMaskedText(t *testing.T) {
 	} {
 		obj := decode(t, NewPlan("", "events"), in)
 		assert.NotContains(t, obj.JSON, "hunter2")
-		obj.JSON = ""
+		obj.JSON, obj.Content = "", Content{}
 		assert.Equal(t, want, obj, in)
 	}
 	// An edit may also begin before and end after it.

@@ -11,14 +11,16 @@ import (
 // walk is one pass over the bytes of one object. It writes nothing: it collects the edits that redact the object, and
 // the positions of its facts.
 type walk struct {
-	plan    *Plan
-	data    []byte
-	nested  int // in how many strings the data is nested as a document
-	edits   edits
-	facts   facts
-	scanner scanner
-	buffer  []byte // the text of the current string
-	decoded []byte // from base64
+	plan        *Plan
+	data        []byte
+	nested      int // in how many strings the data is nested as a document
+	edits       edits
+	facts       facts
+	memberSpans []memberSpan // of the object and of its metadata
+	cutter      cutter       // for the hash of a member
+	scanner     scanner
+	buffer      []byte // the text of the current string
+	decoded     []byte // from base64
 
 	// Values whose masking depends on later members of their object, and values that have to be masked.
 	undecided []undecided
@@ -314,6 +316,9 @@ func (w *walk) object(i int, in *interior, depth int) (end int, err error) {
 			kept, comma = end, ","
 		} else {
 			w.edits.undo(before)
+		}
+		if in.level != noLevel {
+			w.passed(in.level, r, key, value, end)
 		}
 		if r.note != nothing && (v == keep || r.note == commandOfObject) {
 			w.note(r.note, &m, value, end)

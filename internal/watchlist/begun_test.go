@@ -29,9 +29,9 @@ func TestRecoveryThatAnEarlierProcessBegan(t *testing.T) {
 					return fakeAnswer{steps: append(lines(added("a", 9), added("c", 6), markerLine(10)), minutely(20, 20)...)}
 				}}
 				kept, _ := s.readFor(t, 5*time.Minute, func(o *Options) {
-					o.Restore = func(_ context.Context, _ *scope.Scope, add func(redact.Identity)) (Progress, error) {
-						add(redact.Identity{UID: "uid-a", Namespace: "ns", Name: "a", ResourceVersion: "5"})
-						add(redact.Identity{UID: "uid-b", Namespace: "ns", Name: "b", ResourceVersion: "5"})
+					o.Restore = func(_ context.Context, _ *scope.Scope, add func(Stored)) (Progress, error) {
+						add(Stored{Identity: redact.Identity{UID: "uid-a", Namespace: "ns", Name: "a", ResourceVersion: "5"}})
+						add(Stored{Identity: redact.Identity{UID: "uid-b", Namespace: "ns", Name: "b", ResourceVersion: "5"}})
 						return Progress{ResourceVersion: "7", Closed: true, Lost: &Suspicion{
 							Begun: true, Gap: GapInfo{Reason: reason, FromRV: "4", Modified: 1},
 						}}, nil

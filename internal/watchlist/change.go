@@ -24,6 +24,7 @@ const (
 	Verified                      // a snapshot at Object.ResourceVersion was compared; no record
 	Suspected                     // history may have been lost, see Gap and Doubt; no record
 	Restated                      // the whole inventory was sent again as Known, and everything before Object.ResourceVersion was emitted; no record
+	Unchanged                     // the object is at Object.ResourceVersion, with the content that was emitted last; no record
 	Forgotten                     // the object is gone, which is not emitted; no record
 	Ended                         // the reader has ended, and nothing of it follows; no record
 )
@@ -49,6 +50,12 @@ type Change struct {
 	Inferred bool
 	Object   redact.Object
 	Key      Key // of the object
+	// Sections are the parts of a modified object that changed, and Manager is who changed or added the object. Both are
+	// empty if that is not known.
+	Sections redact.SectionSet
+	Manager  redact.Manager
+	// Ahead is set for a change that is no record.
+	Ahead Ahead
 	// Suppressed is the number of states of the object that were not emitted since the last one that was.
 	Suppressed int
 	ReadAt     time.Time
@@ -119,6 +126,13 @@ type Progress struct {
 // None reports whether nothing has been emitted.
 func (p Progress) None() bool { return p.ResourceVersion == "" && p.Epoch == "" }
 
+// Stored is what a checkpoint holds of an object.
+type Stored struct {
+	redact.Identity
+	Content uint64 // the sum of the content that was emitted last; 0: not known
+	Ahead   Ahead
+}
+
 // Suspicion is a stretch of history that may have been lost, but for which no gap has been emitted yet.
 type Suspicion struct {
 	Gap   GapInfo // without ToRV and To
@@ -136,8 +150,10 @@ type GapInfo struct {
 	Added    int
 	Modified int
 	Deleted  int
-	Dropped  int             // records that the next consumer refused
-	Object   redact.Identity // for undecodable: what is known of the object that could not be read
+	// Unchanged counts objects that were found at other versions, with the content that was emitted last.
+	Unchanged int
+	Dropped   int             // records that the next consumer refused
+	Object    redact.Identity // for undecodable: what is known of the object that could not be read
 }
 
 // SnapshotInfo frames a set of Snapshot changes, so that a backend can prove it complete.

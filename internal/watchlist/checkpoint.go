@@ -14,9 +14,11 @@ func (r *Reader) restore(ctx context.Context) {
 	if r.Restore == nil {
 		return
 	}
-	progress, err := r.Restore(ctx, &r.Scope, func(id redact.Identity) {
-		if key := keyOf(id); r.owns(key) {
-			r.remember(key, id, parseVersion(id.ResourceVersion))
+	progress, err := r.Restore(ctx, &r.Scope, func(o Stored) {
+		if key := keyOf(o.Identity); r.owns(key) {
+			r.remember(key, o.Identity, parseVersion(o.ResourceVersion))
+			r.inventory.putContent(key, &redact.Content{Sum: o.Content})
+			r.inventory.putAhead(key, o.Ahead)
 		}
 	})
 	if err != nil {
@@ -71,10 +73,10 @@ func (l lateStorage) isReady() bool {
 // be gone, which a relist shows. The whole inventory has to be written to it.
 func (r *Reader) restoreLate(ctx context.Context) error {
 	if !r.storage.restored {
-		progress, err := r.Restore(ctx, &r.Scope, func(id redact.Identity) {
-			key := keyOf(id)
+		progress, err := r.Restore(ctx, &r.Scope, func(o Stored) {
+			key := keyOf(o.Identity)
 			if _, known := r.inventory.get(key); !known && r.owns(key) {
-				r.remember(key, id, version{})
+				r.remember(key, o.Identity, version{})
 			}
 		})
 		if err != nil {
@@ -88,7 +90,8 @@ func (r *Reader) restoreLate(ctx context.Context) error {
 		r.verifySoon()
 	}
 	for _, key := range r.inventory.all() {
-		if err := r.known(ctx, Change{Key: key, Object: redact.Object{Identity: r.inventory.identity(key)}}); err != nil {
+		object := redact.Object{Identity: r.inventory.identity(key), Content: r.inventory.content(key)}
+		if err := r.known(ctx, Change{Key: key, Object: object, Ahead: r.inventory.ahead(key)}); err != nil {
 			return err
 		}
 	}

@@ -1,8 +1,6 @@
 package watchlist
 
 import (
-	"encoding/json"
-	"hash/maphash"
 	"strings"
 
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/redact"
@@ -55,13 +53,7 @@ func (v version) spelling() string {
 // rememberObject notes that this version and content of an object were emitted.
 func (r *Reader) rememberObject(key Key, obj *redact.Object, rv version) {
 	r.remember(key, obj.Identity, rv)
-	if rv.comparable() {
-		r.inventory.forgetContent(key)
-		return
-	}
-	if sum, ok := contentHash(obj.JSON); ok {
-		r.inventory.contents[key] = sum
-	}
+	r.inventory.putContent(key, &obj.Content)
 }
 
 // isUnchanged reports whether the object that was read is the one emitted last, at version known, or an older one. If
@@ -71,35 +63,12 @@ func (r *Reader) isUnchanged(key Key, obj *redact.Object, rv, known version) boo
 	case emitted:
 		return true
 	case unclear:
-		if obj == nil {
-			return false
-		}
-		was, ok := r.inventory.contents[key]
-		sum, valid := contentHash(obj.JSON)
-		return ok && valid && sum == was
+		return obj != nil && r.holdsTheSame(key, obj)
 	}
 	return false
 }
 
-var contentSeed = maphash.MakeSeed()
-
-// contentHash returns a hash of an object's content, without its version and origin.
-func contentHash(object string) (sum uint64, ok bool) {
-	decoder := json.NewDecoder(strings.NewReader(object))
-	decoder.UseNumber() // exact
-	var content map[string]any
-	if err := decoder.Decode(&content); err != nil {
-		return 0, false
-	}
-	delete(content, "kind") // items of a LIST have none
-	delete(content, "apiVersion")
-	if metadata, ok := content["metadata"].(map[string]any); ok {
-		delete(metadata, "resourceVersion")
-		delete(metadata, "managedFields")
-	}
-	canonical, err := json.Marshal(content) // sorts the keys
-	if err != nil {
-		return 0, false
-	}
-	return maphash.Bytes(contentSeed, canonical), true
+// holdsTheSame reports whether the object has the content that was emitted last. It returns false if that is not known.
+func (r *Reader) holdsTheSame(key Key, obj *redact.Object) bool {
+	return obj.Content.Sum != 0 && r.inventory.content(key).Sum == obj.Content.Sum
 }

@@ -4,39 +4,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
-	"go.uber.org/zap"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-
-	"github.com/k8swatchlist/k8swatchlistreceiver/internal/redact"
-	"github.com/k8swatchlist/k8swatchlistreceiver/internal/scope"
 )
-
-func TestContentHash(t *testing.T) {
-	same := []string{
-		`{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a","resourceVersion":"5"},"spec":{"n":1.0,"m":12345678901234567890}}`,
-		`{"metadata":{"name":"a","resourceVersion":"m1-7"},"spec":{"n":1.0,"m":12345678901234567890}}`,
-		`{"spec":{"m":12345678901234567890,"n":1.0},"metadata":{"managedFields":[{"manager":"x"}],"name":"a"}}`,
-	}
-	other := []string{
-		`{"metadata":{"name":"b"},"spec":{"n":1.0,"m":12345678901234567890}}`,
-		`{"metadata":{"name":"a"},"spec":{"n":1.0,"m":12345678901234567891}}`,
-		`{"metadata":{"name":"a"},"spec":{"n":1.0,"m":12345678901234567890},"status":{"resourceVersion":"5"}}`,
-	}
-	want, ok := contentHash(same[0])
-	assert.True(t, ok)
-	for _, object := range same {
-		sum, ok := contentHash(object)
-		assert.True(t, ok)
-		assert.Equal(t, want, sum, object)
-	}
-	for _, object := range other {
-		sum, ok := contentHash(object)
-		assert.True(t, ok)
-		assert.NotEqual(t, want, sum, object)
-	}
-	_, ok = contentHash("") // an object without body
-	assert.False(t, ok)
-}
 
 func TestRelate(t *testing.T) {
 	for _, c := range []struct {
@@ -63,25 +31,4 @@ func TestRelate(t *testing.T) {
 		r := &Reader{server: serverView{historyReset: c.reset}}
 		assert.Equal(t, c.want, r.relate(parseVersion(c.rv), parseVersion(c.known)), "%q after %q, history reset: %t", c.rv, c.known, c.reset)
 	}
-}
-
-// A hash is kept only for an object whose version means nothing, and not for longer than the object.
-func TestContentsAreKeptIfVersionsMeanNothing(t *testing.T) {
-	r := NewReader(Options{Scope: scope.Scope{GroupResource: schema.GroupResource{Resource: "pods"}}, Logger: zap.NewNop()})
-	put := func(rv string) Key {
-		obj := redact.Object{Identity: redact.Identity{Name: "a", ResourceVersion: rv}, JSON: `{"metadata":{"name":"a"}}`}
-		key := keyOf(obj.Identity)
-		r.rememberObject(key, &obj, parseVersion(rv))
-		return key
-	}
-	put("5")
-	assert.Empty(t, r.inventory.contents)
-	put("m1-5")
-	assert.Len(t, r.inventory.contents, 1)
-	put("6")
-	assert.Empty(t, r.inventory.contents)
-	key := put("")
-	assert.Len(t, r.inventory.contents, 1)
-	r.forget(key)
-	assert.Empty(t, r.inventory.contents)
 }

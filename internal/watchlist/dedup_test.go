@@ -109,7 +109,7 @@ func playDedup(t *testing.T, o Options, q *dedupQueue, script string) []string {
 }
 
 func TestDedup(t *testing.T) {
-	kept := Options{Holding: NewHolding(1 << 20), Restore: func(context.Context, *scope.Scope, func(redact.Identity)) (Progress, error) { return Progress{}, nil }}
+	kept := Options{Holding: NewHolding(1 << 20), Restore: func(context.Context, *scope.Scope, func(Stored)) (Progress, error) { return Progress{}, nil }}
 	for _, tt := range []struct {
 		name   string
 		o      Options

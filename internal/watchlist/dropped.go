@@ -33,6 +33,7 @@ type droppedChange struct {
 	kind     Type
 	key      Key
 	id       redact.Identity
+	content  uint64
 	from, to version
 	at       time.Time
 }
@@ -44,7 +45,7 @@ func (r *Reader) Dropped(changes []Change) {
 	defer r.drops.mu.Unlock()
 	for i := range changes {
 		c := &changes[i]
-		d := droppedChange{kind: c.Type, key: c.Key, id: c.Object.Identity.Clone(), at: c.ReadAt}
+		d := droppedChange{kind: c.Type, key: c.Key, id: c.Object.Identity.Clone(), content: c.Object.Content.Sum, at: c.ReadAt}
 		from, to := c.Span()
 		d.from, d.to = parseVersion(strings.Clone(from)), parseVersion(strings.Clone(to))
 		r.drops.changes = append(r.drops.changes, d)
@@ -89,7 +90,8 @@ func (d *denial) add(c droppedChange) {
 }
 
 // noteDrops updates the inventory for dropped records: an object whose newest record was dropped has no known version,
-// and one whose deletion was dropped still exists for the reader of the records.
+// even if later versions with the same content were passed over, and one whose deletion was dropped still exists for the
+// reader of the records.
 func (r *Reader) noteDrops() {
 	r.drops.mu.Lock()
 	changes, accepted := r.drops.changes, r.drops.accepted
@@ -100,9 +102,8 @@ func (r *Reader) noteDrops() {
 		known, ok := r.inventory.get(c.key)
 		switch c.kind {
 		case Snapshot, Added, Modified:
-			if ok && known == c.to {
+			if ok && (known == c.to || r.inventory.hasPassed(c.key, c.content)) {
 				r.remember(c.key, c.id, version{})
-				r.inventory.forgetContent(c.key)
 			}
 		case Deleted:
 			if !ok {
@@ -177,15 +178,4 @@ func (f *follower) beginRedelivery() {
 	f.schedule.relistObjects = true
 	f.schedule.relist = time.Now()
 	f.armRelist()
-}
-
-// hasUnknown reports whether the last accepted version of some object is unknown.
-func (inv *inventory) hasUnknown() bool {
-	for key, e := range inv.entries {
-		_, compared := inv.contents[key] // it has no version at all
-		if e.rv == 0 && inv.oddVersions[key] == "" && !compared {
-			return true
-		}
-	}
-	return false
 }

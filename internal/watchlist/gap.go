@@ -25,6 +25,9 @@ type lostHistory struct {
 
 	added, modified, deleted int
 	vanished                 int // deletions that are not emitted
+	// unchanged counts objects that were found at another version, but with the content that was emitted last. They are
+	// no difference, but they prove that something was missed.
+	unchanged int
 }
 
 // Doubt is how certain it is that history was lost. It decides when a gap is emitted.
@@ -50,7 +53,7 @@ func (r *Reader) loseHistory(reason string, how Doubt) {
 	}
 	if r.lost.ask && reason == reasonExpired { // it does not, and an earlier process emitted differences without a gap
 		r.lost.noted = false
-		r.lost.added, r.lost.modified, r.lost.deleted, r.lost.vanished = 0, 0, 0, 0
+		r.lost.added, r.lost.modified, r.lost.deleted, r.lost.vanished, r.lost.unchanged = 0, 0, 0, 0, 0
 	}
 	r.lost.ask = false
 	if how > r.lost.doubt {
@@ -99,6 +102,7 @@ const (
 	reasonScopeChanged = "scope_changed"
 	reasonHistoryReset = "history_reset"
 	reasonExpired      = "expired"
+	reasonRelist       = "relist" // between two snapshots, where there is no watch, nobody looks
 	reasonUnverified   = "unverified"
 	reasonUndecodable  = "undecodable"
 	reasonMissed       = "missed_by_watch"
@@ -107,7 +111,7 @@ const (
 func (l *lostHistory) suspicion() Change {
 	return Change{Type: Suspected, Doubt: l.doubt, Gap: &GapInfo{
 		Reason: l.reason, FromRV: l.from.String(), From: l.since,
-		Added: l.added, Modified: l.modified, Deleted: l.deleted, Object: l.object,
+		Added: l.added, Modified: l.modified, Deleted: l.deleted, Unchanged: l.unchanged, Object: l.object,
 	}}
 }
 
@@ -133,7 +137,7 @@ func (l *lostHistory) note(ctx context.Context, r *Reader) error {
 func (r *Reader) restoreLoss(s *Suspicion) {
 	r.lost = &lostHistory{
 		reason: s.Gap.Reason, doubt: s.Doubt, from: parseVersion(s.Gap.FromRV), since: s.Gap.From, noted: true,
-		added: s.Gap.Added, modified: s.Gap.Modified, deleted: s.Gap.Deleted, object: s.Gap.Object,
+		added: s.Gap.Added, modified: s.Gap.Modified, deleted: s.Gap.Deleted, unchanged: s.Gap.Unchanged, object: s.Gap.Object,
 	}
 	if r.lost.reached = r.lost.from; r.lost.from == r.lastWholeVersion() {
 		r.lost.reached = r.position.rv
@@ -159,17 +163,26 @@ func (l *lostHistory) count(t Type) {
 	}
 }
 
+// countUnchanged counts an object that was found at another version, with the content that was emitted last.
+func (l *lostHistory) countUnchanged() {
+	if l != nil {
+		l.unchanged++
+	}
+}
+
 // differences returns the number of emitted differences, which a gap record reports.
 func (l *lostHistory) differences() int { return l.added + l.modified + l.deleted }
 
-// differs reports whether a comparison found any difference, including deletions that are not emitted.
-func (l *lostHistory) differs() bool { return l.differences()+l.vanished > 0 }
+// differs reports whether a comparison found anything that was missed, including what is not emitted.
+func (l *lostHistory) differs() bool { return l.differences()+l.vanished+l.unchanged > 0 }
 
 // isGap reports whether a snapshot at that version shows, or leaves possible, that changes were missed.
 func (l *lostHistory) isGap(until version) bool {
 	switch {
 	case l.differences() > 0:
 		return true
+	case l.unchanged > 0 && l.reason != reasonRelist:
+		return true // what was not seen may have been a change that was taken back
 	case l.doubt == checked:
 		return false
 	case l.reason == reasonHistoryReset, l.reason == reasonUndecodable:

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
+	"math"
 	"sort"
 	"strings"
 
@@ -97,9 +98,10 @@ func (k Key) uuid() string {
 }
 
 // inventory knows the last emitted version and the name of every object that has been emitted and not deleted, so that
-// a missed deletion can be reported by name. It never holds the object.
+// a missed deletion can be reported by name, and hashes of its content. It never holds the object.
 type inventory struct {
-	entries map[Key]entry
+	index   map[Key]entryRef
+	entries entryArena
 	names   nameArena
 	pass    uint16
 
@@ -107,61 +109,69 @@ type inventory struct {
 	oddUIDs     map[Key]string
 	oddVersions map[Key]string
 
-	contents map[Key]uint64 // hashes of the last emitted content, for objects whose versions mean nothing
-
 	// The logical clusters of the objects that name one. Each name is stored once.
 	clusters     map[Key]string
 	clusterNames map[string]string
 }
 
 type entry struct {
-	rv   uint64 // 0: in oddVersions
-	name nameRef
-	pass uint16 // the last snapshot in which the object was seen
+	rv       uint64 // 0: in oddVersions
+	sum      uint64 // of the content that was emitted last; 0: not known
+	sections [redact.Sections]uint16
+	writer   uint16
+	name     nameRef
+	pass     uint16 // the last snapshot in which the object was seen
+	detailed bool   // the sections are known
+	ahead    Ahead  // of the version, compared with that of the last record, which has the same content
 }
 
 func newInventory() *inventory {
 	return &inventory{
-		entries:     make(map[Key]entry),
+		index:       make(map[Key]entryRef),
 		oddUIDs:     make(map[Key]string),
 		oddVersions: make(map[Key]string),
-		contents:    make(map[Key]uint64),
 
 		clusters:     make(map[Key]string),
 		clusterNames: make(map[string]string),
 	}
 }
 
-func (inv *inventory) forgetContent(key Key) {
-	if len(inv.contents) > 0 {
-		delete(inv.contents, key)
-	}
-}
+func (inv *inventory) len() int { return len(inv.index) }
 
-func (inv *inventory) len() int { return len(inv.entries) }
+// find returns the entry of an object, or nil.
+func (inv *inventory) find(key Key) *entry {
+	ref, ok := inv.index[key]
+	if !ok {
+		return nil
+	}
+	return inv.entries.at(ref)
+}
 
 // get returns the last emitted version. It is none if an earlier process may have emitted the object in a version that
 // is unknown.
 func (inv *inventory) get(key Key) (version, bool) {
-	e, ok := inv.entries[key]
-	if !ok {
+	e := inv.find(key)
+	if e == nil {
 		return version{}, false
 	}
 	return inv.versionOf(key, e), true
 }
 
-func (inv *inventory) versionOf(key Key, e entry) version {
+func (inv *inventory) versionOf(key Key, e *entry) version {
 	if e.rv == 0 {
 		return parseVersion(inv.oddVersions[key])
 	}
 	return version{number: e.rv}
 }
 
-// put remembers that rv of the object was emitted. A new object counts as seen in the current snapshot; a known one
-// keeps its mark.
+// put remembers that rv of the object was emitted, and forgets its content. A new object counts as seen in the current
+// snapshot; a known one keeps its mark.
 func (inv *inventory) put(key Key, id redact.Identity, rv version) {
-	e, known := inv.entries[key]
-	if !known {
+	e := inv.find(key)
+	if e == nil {
+		var ref entryRef
+		ref, e = inv.entries.add()
+		inv.index[key] = ref
 		e.pass = inv.pass
 		e.name = inv.names.add(id.Namespace, id.Name)
 		if !parseUUID(id.UID, new(Key)) {
@@ -171,13 +181,87 @@ func (inv *inventory) put(key Key, id redact.Identity, rv version) {
 	if id.Cluster != "" {
 		inv.putCluster(key, id.Cluster)
 	}
+	inv.setVersion(key, e, rv)
+	e.setContent(&redact.Content{})
+	e.ahead = 0
+}
+
+func (inv *inventory) setVersion(key Key, e *entry, rv version) {
 	if rv.text != "" {
 		inv.oddVersions[key] = rv.text
 	} else if len(inv.oddVersions) > 0 {
 		delete(inv.oddVersions, key)
 	}
 	e.rv = rv.number
-	inv.entries[key] = e
+}
+
+// putContent remembers what an object that was put holds.
+func (inv *inventory) putContent(key Key, c *redact.Content) {
+	inv.find(key).setContent(c)
+}
+
+func (e *entry) setContent(c *redact.Content) {
+	e.sum, e.sections, e.writer, e.detailed = c.Sum, c.Sections, c.Writer, c.Detailed
+}
+
+// passOver remembers a version of an object that was not emitted, since its content was before. Of the content the newer
+// hashes are kept: a restart leaves no more of it than the sum.
+func (inv *inventory) passOver(key Key, rv version, c *redact.Content) {
+	e := inv.find(key)
+	e.ahead = inv.aheadOf(key, rv)
+	inv.setVersion(key, e, rv)
+	e.setContent(c)
+}
+
+// Ahead is by how much the version of an object is higher than that of its last record, because versions with the same
+// content were passed over.
+type Ahead uint32
+
+// farAhead stands for a difference that is not known.
+const farAhead = Ahead(math.MaxUint32)
+
+// record returns the version of the last record of an object, or none if it is not known.
+func (inv *inventory) record(key Key) version {
+	e := inv.find(key)
+	if e == nil || e.rv == 0 || e.ahead == farAhead || uint64(e.ahead) >= e.rv {
+		return version{}
+	}
+	return version{number: e.rv - uint64(e.ahead)}
+}
+
+// aheadOf returns by how much a version that is passed over is ahead of the last record of the object.
+func (inv *inventory) aheadOf(key Key, rv version) Ahead {
+	last := inv.record(key)
+	if last.none() || rv.number <= last.number || rv.number-last.number >= uint64(farAhead) {
+		return farAhead
+	}
+	return Ahead(rv.number - last.number)
+}
+
+// ahead returns by how much the version of an object is ahead of its last record.
+func (inv *inventory) ahead(key Key) Ahead {
+	if e := inv.find(key); e != nil {
+		return e.ahead
+	}
+	return 0
+}
+
+// putAhead remembers how far the version of an object that was put is ahead of its last record.
+func (inv *inventory) putAhead(key Key, ahead Ahead) { inv.find(key).ahead = ahead }
+
+// content is what is known of what the object held when it was emitted last.
+func (inv *inventory) content(key Key) redact.Content {
+	e := inv.find(key)
+	if e == nil {
+		return redact.Content{}
+	}
+	return redact.Content{Sum: e.sum, Sections: e.sections, Writer: e.writer, Detailed: e.detailed}
+}
+
+// hasPassed reports whether the version is later than that of the last record, which had this content.
+func (inv *inventory) hasPassed(key Key, sum uint64) bool {
+	e := inv.find(key)
+	return e != nil && e.ahead > 0 && e.sum == sum && sum != 0
 }
 
 func (inv *inventory) putCluster(key Key, cluster string) {
@@ -190,25 +274,26 @@ func (inv *inventory) putCluster(key Key, cluster string) {
 }
 
 func (inv *inventory) remove(key Key) {
-	e, ok := inv.entries[key]
+	ref, ok := inv.index[key]
 	if !ok {
 		return
 	}
-	delete(inv.entries, key)
+	name := inv.entries.at(ref).name
+	inv.entries.remove(ref)
+	delete(inv.index, key)
 	delete(inv.oddUIDs, key)
 	delete(inv.oddVersions, key)
 	delete(inv.clusters, key)
-	inv.forgetContent(key)
-	if inv.names.remove(e.name) {
+	if inv.names.remove(name) {
 		inv.compactNames()
 	}
 }
 
 func (inv *inventory) compactNames() {
 	var fresh nameArena
-	for key, e := range inv.entries {
+	for _, ref := range inv.index {
+		e := inv.entries.at(ref)
 		e.name = fresh.add(inv.names.get(e.name))
-		inv.entries[key] = e
 	}
 	inv.names = fresh
 }
@@ -222,29 +307,37 @@ func (inv *inventory) unmarkSeen(key Key) { inv.setPass(key, inv.pass-1) }
 
 // wasEmitted reports whether the last emitted version of the object, or its content, is known.
 func (inv *inventory) wasEmitted(key Key) bool {
-	_, ok := inv.contents[key]
-	rv, known := inv.get(key)
-	return ok || known && !rv.none()
+	e := inv.find(key)
+	return e != nil && (e.sum != 0 || !inv.versionOf(key, e).none())
+}
+
+// hasUnknown reports whether the version of some object is not known to whoever reads the records.
+func (inv *inventory) hasUnknown() bool {
+	for key, ref := range inv.index {
+		if e := inv.entries.at(ref); e.sum == 0 && inv.versionOf(key, e).none() {
+			return true
+		}
+	}
+	return false
 }
 
 // wasSeen reports whether the current snapshot held the object.
 func (inv *inventory) wasSeen(key Key) bool {
-	e, ok := inv.entries[key]
-	return ok && e.pass == inv.pass
+	e := inv.find(key)
+	return e != nil && e.pass == inv.pass
 }
 
 func (inv *inventory) setPass(key Key, pass uint16) {
-	if e, ok := inv.entries[key]; ok && e.pass != pass {
+	if e := inv.find(key); e != nil {
 		e.pass = pass
-		inv.entries[key] = e
 	}
 }
 
 // unseen returns the objects that the current snapshot lacks, in order of namespace and name.
 func (inv *inventory) unseen() []Key {
 	var keys []Key
-	for key, e := range inv.entries {
-		if e.pass != inv.pass {
+	for key, ref := range inv.index {
+		if inv.entries.at(ref).pass != inv.pass {
 			keys = append(keys, key)
 		}
 	}
@@ -254,8 +347,8 @@ func (inv *inventory) unseen() []Key {
 
 // all returns every object in order of namespace and name.
 func (inv *inventory) all() []Key {
-	keys := make([]Key, 0, len(inv.entries))
-	for key := range inv.entries {
+	keys := make([]Key, 0, len(inv.index))
+	for key := range inv.index {
 		keys = append(keys, key)
 	}
 	inv.sortByName(keys)
@@ -264,8 +357,8 @@ func (inv *inventory) all() []Key {
 
 func (inv *inventory) sortByName(keys []Key) {
 	sort.Slice(keys, func(i, j int) bool {
-		namespaceI, nameI := inv.names.get(inv.entries[keys[i]].name)
-		namespaceJ, nameJ := inv.names.get(inv.entries[keys[j]].name)
+		namespaceI, nameI := inv.names.get(inv.find(keys[i]).name)
+		namespaceJ, nameJ := inv.names.get(inv.find(keys[j]).name)
 		if namespaceI != namespaceJ {
 			return namespaceI < namespaceJ
 		}
@@ -275,8 +368,8 @@ func (inv *inventory) sortByName(keys []Key) {
 
 // identity returns all that is known of an object: its UID, its names and the last emitted version.
 func (inv *inventory) identity(key Key) redact.Identity {
-	e, ok := inv.entries[key]
-	if !ok {
+	e := inv.find(key)
+	if e == nil {
 		return redact.Identity{}
 	}
 	id := redact.Identity{ResourceVersion: inv.versionOf(key, e).String(), Cluster: inv.clusters[key]}
@@ -287,6 +380,44 @@ func (inv *inventory) identity(key Key) redact.Identity {
 		id.UID = key.uuid()
 	}
 	return id
+}
+
+// entryArena stores the entries outside the map that finds them: a map that has just grown is more than half empty, so
+// that whatever it holds takes more than twice its size.
+type entryArena struct {
+	chunks []*[entriesInChunk]entry
+	used   uint32   // entries of the chunks that were ever in use
+	free   entryRef // the first that is free again, plus one; 0: none. Its name refers to the next one
+}
+
+type entryRef uint32
+
+const entriesInChunk = 1 << 7 // few, since many readers have few objects
+
+func (a *entryArena) at(ref entryRef) *entry {
+	return &a.chunks[ref/entriesInChunk][ref%entriesInChunk]
+}
+
+// add returns an empty entry.
+func (a *entryArena) add() (entryRef, *entry) {
+	ref := a.free - 1
+	if a.free == 0 {
+		if a.used%entriesInChunk == 0 {
+			a.chunks = append(a.chunks, new([entriesInChunk]entry))
+		}
+		ref = entryRef(a.used)
+		a.used++
+		return ref, a.at(ref)
+	}
+	e := a.at(ref)
+	a.free = entryRef(e.name)
+	*e = entry{}
+	return ref, e
+}
+
+func (a *entryArena) remove(ref entryRef) {
+	*a.at(ref) = entry{name: nameRef(a.free)}
+	a.free = ref + 1
 }
 
 // nameArena stores the names of many objects without a pointer for each: as bytes in large chunks, with each namespace

@@ -79,6 +79,62 @@ func TestInventoryPasses(t *testing.T) {
 	assert.Equal(t, []string{"a", "b", "c", "d"}, unseen())
 }
 
+func TestInventoryContents(t *testing.T) {
+	inv := newInventory()
+	id := redact.Identity{UID: uuid.NewString(), Name: "a"}
+	key := keyOf(id)
+	content := redact.Content{Sum: 7, Sections: [redact.Sections]uint16{1, 2, 3}, Detailed: true, Writer: 9}
+	assert.Equal(t, redact.Content{}, inv.content(key))
+	inv.put(key, id, parseVersion("5"))
+	assert.Equal(t, redact.Content{}, inv.content(key))
+	inv.putContent(key, &content)
+	assert.Equal(t, content, inv.content(key))
+	assert.False(t, inv.hasPassed(key, 7))
+
+	inv.passOver(key, parseVersion("opaque"), &content)
+	rv, _ := inv.get(key)
+	assert.Equal(t, "opaque", rv.String())
+	assert.Equal(t, content, inv.content(key))
+	assert.True(t, inv.hasPassed(key, 7))
+	assert.False(t, inv.hasPassed(key, 8))
+
+	inv.put(key, id, version{})
+	assert.Equal(t, redact.Content{}, inv.content(key))
+	assert.False(t, inv.hasPassed(key, 7))
+	assert.False(t, inv.wasEmitted(key))
+	assert.True(t, inv.hasUnknown())
+}
+
+// Entries that were given up are used again.
+func TestInventoryEntriesAreReused(t *testing.T) {
+	inv := newInventory()
+	put := func(n int) Key {
+		id := redact.Identity{UID: fmt.Sprintf("00000000-0000-4000-8000-%012x", n), Namespace: "ns", Name: fmt.Sprint("object-", n)}
+		inv.put(keyOf(id), id, version{number: uint64(n + 1)})
+		inv.putContent(keyOf(id), &redact.Content{Sum: uint64(n + 1)})
+		return keyOf(id)
+	}
+	const objects = 5 * entriesInChunk
+	keys := map[int]Key{}
+	for n := range 20 * objects {
+		keys[n] = put(n)
+		if n >= objects {
+			gone := n - objects + 1 - 2*(n%2) // in another order than they came
+			inv.remove(keys[gone])
+			delete(keys, gone)
+		}
+	}
+	assert.LessOrEqual(t, len(inv.entries.chunks), 6)
+	assert.Equal(t, len(keys), inv.len())
+	for n, key := range keys {
+		rv, ok := inv.get(key)
+		require.True(t, ok)
+		assert.Equal(t, uint64(n+1), rv.number)
+		assert.Equal(t, fmt.Sprint("object-", n), inv.identity(key).Name)
+		assert.Equal(t, uint64(n+1), inv.content(key).Sum)
+	}
+}
+
 func TestInventoryNamesAreCompacted(t *testing.T) {
 	inv := newInventory()
 	var kept []redact.Identity
@@ -132,13 +188,14 @@ func BenchmarkInventoryPut(b *testing.B) {
 
 // The worst case is just after a map has grown, so several sizes are checked.
 func TestInventoryNeedsFewBytesPerObject(t *testing.T) {
-	const most = 120
+	const most = 140
 	inv := newInventory()
 	before := liveHeap()
 	for _, objects := range []int{100_000, 250_000, 500_000, 1_000_000} {
 		for n := inv.len(); n < objects; n++ {
 			id := redact.Identity{UID: uuid.NewString(), Namespace: fmt.Sprintf("team-%d", n%500), Name: fmt.Sprintf("checkout-7f9c6d5b8-%05x", n)}
 			inv.put(keyOf(id), id, version{number: uint64(n + 1)})
+			inv.putContent(keyOf(id), &redact.Content{Sum: uint64(n), Detailed: true})
 		}
 		perObject := float64(liveHeap()-before) / float64(objects)
 		t.Logf("%d objects: %.0f bytes each", objects, perObject)

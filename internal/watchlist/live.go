@@ -75,19 +75,23 @@ func (r *Reader) liveObject(ctx context.Context, s *stream, f frame, t Type, onD
 	}
 	c := Change{Type: t, Origin: Live, Object: obj, Key: key}
 	c.Advances = !rv.none() && !r.position.covers(rv, key)
-	if t == Deleted {
-		err = r.emitDeletion(ctx, c, liveEmitTimeout)
-	} else {
-		err = r.emit(ctx, c, liveEmitTimeout)
+	switch {
+	// While a set is sent, every object needs a record: one without is considered gone.
+	case t == Modified && !r.sendsSet && r.isNoop(key, &obj):
+		err = r.passOver(ctx, c, liveEmitTimeout)
+	case t == Deleted:
+		if err = r.emitDeletion(ctx, c, liveEmitTimeout); err == nil {
+			r.forget(key)
+			onDeletion(key, s.laterOf(rv))
+		}
+	default:
+		r.explain(&c)
+		if err = r.emit(ctx, c, liveEmitTimeout); err == nil {
+			r.rememberObject(key, &obj, rv)
+		}
 	}
 	if err != nil {
 		return err
-	}
-	if t == Deleted {
-		r.forget(key)
-		onDeletion(key, s.laterOf(rv))
-	} else {
-		r.rememberObject(key, &obj, rv)
 	}
 	r.position.advance(rv, key)
 	r.lastKnown = r.Now()

@@ -5,7 +5,7 @@ type Observer interface {
 	StreamOpened(kind string)  // snapshot, list, resume or rotate
 	StreamEnded(reason string) // see endReason
 	DuplicateDropped()
-	Suppressed(reason string) // a change was not emitted: deleted, dedup_interval
+	Suppressed(reason string) // a change was not emitted: noop, deleted, dedup_interval
 	FrameUndecodable()
 	FrameOfAnotherKind() // an event had another kind than the resource's; it is read all the same
 	Recovered()          // a change marked recovered was emitted

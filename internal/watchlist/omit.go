@@ -9,6 +9,7 @@ import (
 
 // Reasons for not emitting a change, as the metric names them.
 const (
+	suppressedNoop     = "noop"
 	suppressedDeletion = "deleted"
 	suppressedState    = "dedup_interval"
 )

@@ -30,7 +30,7 @@ func (r *Reader) react(ctx context.Context, end ending) {
 		return // a watch is retried
 
 	case errors.Is(err, errPollDue), errors.Is(err, errRelistDue):
-		r.loseHistory("relist", checked)
+		r.loseHistory(reasonRelist, checked)
 		return
 
 	case errors.Is(err, errRewound):

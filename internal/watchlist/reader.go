@@ -50,6 +50,7 @@ type Options struct {
 	QuietInterval time.Duration
 	EmitSnapshots bool // a relist emits every object, not only what differs
 	SkipInitial   bool // only changes are emitted, not the initial state
+	SuppressNoop  bool // a version of an object is not emitted if it has the content that was emitted last
 	OmitDeletions bool // deletions are not emitted: the objects are observations that expire
 	// DedupInterval is the time within which only the first and the last state of an object are emitted; 0 is off.
 	DedupInterval time.Duration
@@ -65,7 +66,7 @@ type Options struct {
 	// the progress. The pointer is the Scope of all changes of this reader. After an error the reader starts as if there
 	// were no checkpoint. If Restore is set, the reader also emits changes that are not records (see [Change.IsRecord]),
 	// from which the checkpoint is updated.
-	Restore func(ctx context.Context, reader *scope.Scope, add func(redact.Identity)) (Progress, error)
+	Restore func(ctx context.Context, reader *scope.Scope, add func(Stored)) (Progress, error)
 	// EmitLast is called when Run returns, with a change of type Ended. It must not refuse it. nil: nobody needs it.
 	EmitLast func(Change)
 
@@ -132,6 +133,7 @@ type Reader struct {
 
 	doubted  doubted      // objects that the last snapshots lacked, unconfirmed
 	initial  snapshotSet  // the set of Snapshot changes of the first snapshot
+	sendsSet bool         // a set of Snapshot changes is being sent beside the live stream
 	lost     *lostHistory // nil: nothing has to be recovered
 	server   serverView
 	faults   faults

@@ -77,7 +77,7 @@ func (f *follower) beginRelist(ctx context.Context, held *slot) error {
 	// A relist is not the place to find out, minutes after a silence, whether the server does stream snapshots.
 	f.server.listNext = f.server.listNext || f.Knowledge.wasSilent()
 	l.stream = f.openSnapshot(ctx, req, held)
-	f.successor = &successor{stream: l.stream, relist: l}
+	f.successor, f.sendsSet = &successor{stream: l.stream, relist: l}, l.emitsSet
 	if l.emitsSet {
 		return l.set.begin(ctx, f.Reader)
 	}
@@ -430,6 +430,11 @@ func (f *follower) settlePending(ctx context.Context, l *relist, missed *lostHis
 			settled = false
 			l.pending.missed++
 			continue
+		case isKnown && f.isNoop(key, pending.object):
+			if err := f.settleNoop(ctx, l, missed, key, pending); err != nil {
+				return false, err
+			}
+			continue
 		}
 		if err := missed.note(ctx, f.Reader); err != nil {
 			return false, err
@@ -443,6 +448,24 @@ func (f *follower) settlePending(ctx context.Context, l *relist, missed *lostHis
 	return settled, nil
 }
 
+// settleNoop handles an object that the watch has not delivered and that has the content that was emitted last: it is not
+// emitted, except as one of a set.
+func (f *follower) settleNoop(ctx context.Context, l *relist, missed *lostHistory, key Key, pending pendingObject) error {
+	if err := missed.note(ctx, f.Reader); err != nil {
+		return err
+	}
+	missed.countUnchanged()
+	f.inventory.markSeen(key)
+	if l.emitsSet {
+		if err := f.emitRelisted(ctx, l, key, *pending.object); err != nil {
+			return err
+		}
+		f.rememberObject(key, pending.object, pending.version)
+		return nil
+	}
+	return f.passOver(ctx, Change{Origin: Recovered, Object: *pending.object, Key: key}, snapshotEmitTimeout)
+}
+
 // emitMissed emits an object whose newest version the live stream has not delivered.
 func (f *follower) emitMissed(ctx context.Context, key Key, obj redact.Object, wasEmitted bool, missed *lostHistory) error {
 	c := Change{Type: Added, Origin: Recovered, Object: obj, Key: key}
@@ -454,6 +477,7 @@ func (f *follower) emitMissed(ctx context.Context, key Key, obj redact.Object, w
 	case missed.widened:
 		c.Type = Snapshot
 	}
+	f.explain(&c)
 	if err := f.emit(ctx, c, snapshotEmitTimeout); err != nil {
 		return err
 	}

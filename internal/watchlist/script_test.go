@@ -24,7 +24,8 @@ import (
 //	until 1m …               that request, any number of times until then
 //	* …                      that request, any number of times, until the next expected one arrives
 //
-//	  ADDED a@5 [b@6 …]      watch events; ns/a for another namespace, a#2 for another UID under the name
+//	  ADDED a@5 [b@6 …]      watch events; ns/a for another namespace, a#2 for another UID under the name, a@5:red for a
+//	                         content, a@5:red/2 for a generation besides that a controller has seen
 //	  BOOKMARK 9             bookmark
 //	  MARKER 7               bookmark that ends the initial events
 //	  ERROR 410 Expired …    ERROR event
@@ -225,7 +226,7 @@ func (a *answer) do(action string) bool {
 		for _, object := range strings.Fields(rest) {
 			a.write(fmt.Sprintf(`{"type":%q,"object":%s}`+"\n", verb, a.object(object)))
 			if _, rv, _ := strings.Cut(object, "@"); a.version != "" {
-				a.version = rv
+				a.version, _, _ = strings.Cut(rv, ":")
 			}
 			if verb == "ADDED" {
 				a.objects = append(a.objects, object)
@@ -378,6 +379,7 @@ func statusBody(rest string) string {
 // object returns the object that a name like ns/a#2@5 denotes.
 func (a *answer) object(s string) string {
 	name, rv, _ := strings.Cut(s, "@")
+	rv, content, _ := strings.Cut(rv, ":")
 	namespace, plain := "default", name
 	if ns, n, ok := strings.Cut(name, "/"); ok {
 		namespace, plain = ns, n
@@ -391,6 +393,13 @@ func (a *answer) object(s string) string {
 	if a.pad > 0 {
 		pad = fmt.Sprintf(`,"spec":{"pad":%q}`, strings.Repeat("x", a.pad))
 		a.pad = 0
+	}
+	if content != "" {
+		content, seen, _ := strings.Cut(content, "/")
+		pad += fmt.Sprintf(`,"spec":{"content":%q}`, content)
+		if seen != "" {
+			pad += fmt.Sprintf(`,"status":{"observedGeneration":%s}`, seen)
+		}
 	}
 	if strings.Contains(a.r.Header.Get("Accept"), "as=PartialObjectMetadata;") {
 		return fmt.Sprintf(`{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":{%s}}`, meta)

@@ -225,6 +225,11 @@ func (r *Reader) snapshotObject(ctx context.Context, pass *snapshotPass, f frame
 		if r.isUnchanged(key, &obj, rv, known) {
 			return nil
 		}
+		if r.isNoop(key, &obj) {
+			r.lost.countUnchanged()
+			r.progressed()
+			return r.passOver(ctx, Change{Origin: Recovered, Object: obj, Key: key}, snapshotEmitTimeout)
+		}
 	}
 	if err := r.emitFromSnapshot(ctx, key, obj, isKnown && r.inventory.wasEmitted(key)); err != nil {
 		return err
@@ -252,6 +257,7 @@ func (r *Reader) emitFromSnapshot(ctx context.Context, key Key, obj redact.Objec
 	default:
 		c.Type, c.Origin = Added, Recovered
 	}
+	r.explain(&c)
 	if err := r.emit(ctx, c, snapshotEmitTimeout); err != nil {
 		return err
 	}
@@ -422,7 +428,7 @@ func (r *Reader) known(ctx context.Context, c Change) error {
 		return nil
 	}
 	c.Type = Known
-	c.Object = redact.Object{Identity: c.Object.Identity.Clone()}
+	c.Object = redact.Object{Identity: c.Object.Identity.Clone(), Content: c.Object.Content}
 	return r.emit(ctx, c, snapshotEmitTimeout)
 }
 

@@ -86,7 +86,7 @@ func (f *follower) dropSuccessor() {
 	if l := f.successor.relist; l != nil {
 		l.slot.release()
 	}
-	f.successor = nil
+	f.successor, f.sendsSet = nil, false
 }
 
 // promoteSuccessor closes the live stream and continues with the second. Events that both deliver are recognised by the
@@ -94,7 +94,7 @@ func (f *follower) dropSuccessor() {
 func (f *follower) promoteSuccessor() {
 	f.live.close()
 	f.successor.stopDue()
-	f.live, f.successor = f.successor.stream, nil
+	f.live, f.successor, f.sendsSet = f.successor.stream, nil, false
 	f.listen()
 	f.rescheduleRotate()
 }

@@ -33,6 +33,8 @@ type objects struct {
 	content func(*rand.Rand) object // of a new object
 	change  func(*rand.Rand) object // a merge patch
 	status  func(*rand.Rand) object // a merge patch of the subresource; nil if there is none
+	// heartbeat is a merge patch of the status that changes nothing of substance, at least not again; nil if there is none.
+	heartbeat func(*rand.Rand) object
 }
 
 var (
@@ -86,6 +88,7 @@ var all = []*objects{
 		status: func(r *rand.Rand) object {
 			return object{"status": object{"observedGeneration": r.Int64N(1000), "replicas": r.Int64N(100)}}
 		},
+		heartbeat: func(r *rand.Rand) object { return object{"status": object{"observedGeneration": r.Int64N(1000)}} },
 	},
 	{
 		resource: schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}, kind: "ConfigMap",
@@ -121,6 +124,10 @@ var all = []*objects{
 		change:  func(r *rand.Rand) object { return object{"spec": object{"unschedulable": r.IntN(2) == 0}} },
 		status: func(r *rand.Rand) object {
 			return object{"status": object{"nodeInfo": object{"kernelVersion": text(r, 10)}}}
+		},
+		heartbeat: func(r *rand.Rand) object {
+			at := time.Now().UTC().Add(-time.Duration(r.IntN(1000)) * time.Second).Format(time.RFC3339)
+			return object{"status": object{"conditions": []any{object{"type": "Ready", "status": "True", "lastHeartbeatTime": at}}}}
 		},
 	},
 	{
@@ -212,6 +219,12 @@ func annotation(r *rand.Rand) object {
 		"labels":      object{"round": fmt.Sprint(r.IntN(1000))},
 		"annotations": object{"example.com/note": text(r, r.IntN(300))},
 	}}
+}
+
+// forgetManagers is a merge patch that removes managedFields, and so changes nothing of substance.
+// https://kubernetes.io/docs/reference/using-api/server-side-apply/#clearing-managedfields
+func forgetManagers() object {
+	return object{"metadata": object{"managedFields": []any{object{}}}}
 }
 
 func pick(r *rand.Rand, from ...string) string { return from[r.IntN(len(from))] }

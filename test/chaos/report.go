@@ -29,6 +29,7 @@ var columns = []struct {
 	}},
 	{name: "false gaps", value: func(r Result) int { return len(r.Verdict.FalseGaps) }},
 	{name: "revisions in gaps", value: func(r Result) int { return r.Verdict.InGaps }},
+	{name: "suppressed", value: func(r Result) int { return r.Verdict.Suppressed }},
 	{name: "records", value: func(r Result) int { return r.Verdict.Records }},
 	{name: "duplicates explained", value: func(r Result) int { return r.Verdict.DuplicatesAfterKill + r.Verdict.DuplicatesOfUnknown }},
 	{name: "after a restore", value: func(r Result) int { return r.Verdict.AfterRestore }},

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -381,6 +382,9 @@ func (r *run) settle() {
 	if quiet {
 		findings = append(findings, r.foundAfter(quietRecords)...)
 	}
+	if r.result.Verdict.Suppressed == 0 {
+		findings = append(findings, "every modification was emitted, also those that change nothing")
+	}
 	for _, finding := range findings {
 		t.Errorf("seed %d: %s", r.seed, finding)
 	}
@@ -409,7 +413,7 @@ func (r *run) inventoryDifferences(before map[schema.GroupVersionResource]harnes
 		for _, of := range r.wording.scopes(o) {
 			maps.Copy(state, stored[of].State)
 		}
-		for _, difference := range harness.DifferencesFromEither(state, before[o.resource].State, r.cluster.List(r.t, o.served()).State) {
+		for _, difference := range harness.DifferencesFromEither(state, before[o.resource].State, r.cluster.List(r.t, o.served()).State, nil) {
 			found = append(found, fmt.Sprintf("inventory of %s: %s", harness.Name(o.resource), difference))
 		}
 	}
@@ -428,7 +432,7 @@ func (r *run) logHistory() {
 		if uncached(name) {
 			continue // Events expire in the meantime
 		}
-		for _, difference := range r.sink.Differences(name, r.lives, r.cluster.List(r.t, o.served()).State) {
+		for _, difference := range r.sink.Differences(name, r.lives, r.cluster.List(r.t, o.served()).State, r.same(o)) {
 			if logged++; logged > objects {
 				return
 			}
@@ -470,6 +474,12 @@ func (r *run) list() map[schema.GroupVersionResource]harness.Listing {
 	return listed
 }
 
+// same compares the contents of two versions of an object, as etcd had them.
+func (r *run) same(o *objects) fold.Same {
+	contents := sync.OnceValue(r.truths[o].Contents)
+	return func(uid, one, other string) bool { return contents().Same(uid, one, other) }
+}
+
 // awaitQuiet waits until the fold of the records of every resource equals what the API server holds. It returns the
 // listings, and whether they are equal.
 func (r *run) awaitQuiet(what string) (map[schema.GroupVersionResource]harness.Listing, bool) {
@@ -484,7 +494,7 @@ func (r *run) awaitQuiet(what string) (map[schema.GroupVersionResource]harness.L
 		var found []string
 		for _, o := range all {
 			listed[o.resource] = r.cluster.List(r.t, o.served())
-			found = append(found, r.sink.Differences(harness.Name(o.resource), r.lives, listed[o.resource].State)...)
+			found = append(found, r.sink.Differences(harness.Name(o.resource), r.lives, listed[o.resource].State, r.same(o))...)
 		}
 		if differ = len(found) > 0; !differ {
 			return listed, true
@@ -565,8 +575,8 @@ func (r *run) judge(before, listed map[schema.GroupVersionResource]harness.Listi
 			r.t.Logf("seed %d: %s: %s", r.seed, name, story)
 		}
 		r.result.Refused += refused[name]
-		r.t.Logf("seed %d: %-36s %6d revisions, %6d records, %5d in gaps %v, duplicates: %5d after a kill, %4d of unknown batches, %4d after a restore, %4d reordered after a kill, %4d refused permanently, %d unknowable after a crash with a full disk, %4d objects",
-			r.seed, name, v.Revisions, v.Records, v.InGaps, v.Gaps, v.DuplicatesAfterKill, v.DuplicatesOfUnknown, v.AfterRestore, v.ReorderedAfterKill, refused[name], v.Unstored, len(listed[o.resource].State))
+		r.t.Logf("seed %d: %-36s %6d revisions, %6d records, %5d in gaps %v, %5d suppressed, duplicates: %5d after a kill, %4d of unknown batches, %4d after a restore, %4d reordered after a kill, %4d refused permanently, %d unknowable after a crash with a full disk, %4d objects",
+			r.seed, name, v.Revisions, v.Records, v.InGaps, v.Gaps, v.Suppressed, v.DuplicatesAfterKill, v.DuplicatesOfUnknown, v.AfterRestore, v.ReorderedAfterKill, refused[name], v.Unstored, len(listed[o.resource].State))
 		r.result.Objects += len(listed[o.resource].State)
 		sum.add(v)
 	}
@@ -592,6 +602,7 @@ func (v *Verdict) add(o Verdict) {
 	v.Earlier += o.Earlier
 	v.Records += o.Records
 	v.InGaps += o.InGaps
+	v.Suppressed += o.Suppressed
 	v.DuplicatesAfterKill += o.DuplicatesAfterKill
 	v.DuplicatesOfUnknown += o.DuplicatesOfUnknown
 	v.ReorderedAfterKill += o.ReorderedAfterKill

@@ -343,15 +343,15 @@ func (s *Sink) Stored() (batches, records int) {
 }
 
 // Differences returns how the fold of a resource's records differs from what the API server lists.
-func (s *Sink) Differences(resource string, lives []Life, listed fold.State) []string {
+func (s *Sink) Differences(resource string, lives []Life, listed fold.State, same fold.Same) []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var found []string
 	state := s.states[resource]
-	if len(state.Differences(listed)) > 0 {
+	if len(state.DifferencesBut(listed, same)) > 0 {
 		state, _ = forget(state, unstored(lives, s.batches, resource), listed)
 	}
-	for _, difference := range state.Differences(listed) {
+	for _, difference := range state.DifferencesBut(listed, same) {
 		found = append(found, fmt.Sprintf("%s: %s", resource, difference))
 	}
 	return found

@@ -61,6 +61,8 @@ type Verdict struct {
 	InGaps    int            // revisions that were not emitted but are covered by a gap
 	Denied    int            // those of them that the sink permanently refused
 
+	Suppressed int // revisions that were not emitted because they changed nothing of substance
+
 	// Repetitions after a crash or a lost answer, which at-least-once delivery allows.
 	DuplicatesAfterKill int
 	DuplicatesOfUnknown int // of a batch that the Collector could not know to be stored
@@ -142,6 +144,7 @@ func Judge(e Evidence) Verdict {
 		}
 	}
 
+	history := newHistory(e, emitted)
 	happened := map[harness.Event]bool{}
 	for _, event := range e.Events {
 		key := harness.Event{Revision: event.Revision, Type: event.Type, UID: event.UID}
@@ -156,17 +159,23 @@ func Judge(e Evidence) Verdict {
 		switch {
 		case event.Revision <= first.revision:
 			v.Earlier++
+			history.account(event)
 			continue
 		case event.Revision > e.Until:
 			continue
 		case revisions[revisionOf{event.UID, event.Revision}]:
+			history.account(event)
 		case slices.ContainsFunc(gaps, func(g Gap) bool {
 			return g.covers(namespace, event.Revision) && (g.Reason != "dropped" || denied)
 		}):
+			history.account(event)
 			v.InGaps++
 			if denied {
 				v.Denied++
 			}
+		case history.changesNothing(event):
+			history.account(event)
+			v.Suppressed++
 		default:
 			lost := fmt.Sprintf("%s %s@%d uid=%s", event.Type, event.Key, event.Revision, event.UID)
 			if denied {
@@ -184,7 +193,7 @@ func Judge(e Evidence) Verdict {
 	}
 	state, forgotten := forget(fold.Fold(emitted), unstored(e.Lives, e.Batches, e.Resource), e.Before, e.Listed)
 	v.Unstored = forgotten
-	v.Differences = harness.DifferencesFromEither(state, e.Before, e.Listed)
+	v.Differences = harness.DifferencesFromEither(state, e.Before, e.Listed, history.contents.Same)
 	return v
 }
 

@@ -117,8 +117,12 @@ func (w *Writer) operate(ctx context.Context, random *rand.Rand, limit *rate.Lim
 	case n < 870:
 		w.delete(ctx, o, slot)
 		w.create(ctx, o, slot, random)
-	case n < 950:
+	case n < 930:
 		w.delete(ctx, o, slot)
+	case n < 965 && o.heartbeat != nil && random.IntN(3) > 0:
+		w.patch(ctx, o, slot, o.heartbeat(random), "status")
+	case n < 965:
+		w.patch(ctx, o, slot, forgetManagers(), "")
 	default:
 		w.patch(ctx, o, slot, annotation(random), "")
 	}

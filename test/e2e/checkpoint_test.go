@@ -26,7 +26,7 @@ func TestCheckpointOf100000ObjectsLoadsInASecond(t *testing.T) {
 	pods := scope.New(schema.GroupResource{Resource: "pods"}, "", "", "")
 
 	keeper, end := openKeeper(t, folder)
-	if _, err := keeper.Restore(t.Context(), &pods, func(redact.Identity) {}); err != nil {
+	if _, err := keeper.Restore(t.Context(), &pods, func(watchlist.Stored) {}); err != nil {
 		t.Fatal(err)
 	}
 	changes := make([]watchlist.Change, 0, objects+1)
@@ -43,9 +43,10 @@ func TestCheckpointOf100000ObjectsLoadsInASecond(t *testing.T) {
 	began = time.Now()
 	keeper, end = openKeeper(t, folder)
 	known := 0
-	progress, err := keeper.Restore(t.Context(), &pods, func(id redact.Identity) {
-		if want := knownObject(&pods, known).Object.Identity; id != want {
-			t.Fatalf("object %d is %+v, want %+v", known, id, want)
+	progress, err := keeper.Restore(t.Context(), &pods, func(o watchlist.Stored) {
+		want := knownObject(&pods, known).Object
+		if o != (watchlist.Stored{Identity: want.Identity, Content: want.Content.Sum}) {
+			t.Fatalf("object %d is %+v, want %+v", known, o, want)
 		}
 		known++
 	})
@@ -89,6 +90,7 @@ func knownObject(of *scope.Scope, i int) watchlist.Change {
 		Namespace: fmt.Sprintf("namespace-%03d", i%200), Name: fmt.Sprintf("checkout-6d4cf56db6-%06d", i),
 		ResourceVersion: fmt.Sprint(100000 + i),
 	}
+	c.Object.Content.Sum = uint64(i+1) << 32
 	c.Object.JSON = `{"spec":{"never":"on disk"}}`
 	return c
 }

@@ -214,7 +214,7 @@ func TestExpiredEventsAreNoRecordsAndNoGaps(t *testing.T) {
 	r.Records.AwaitObject(t, "events", "live", "ADDED", catchUp)
 	awaitExpiry()
 	harness.Poll(t, catchUp, "the deletions to be counted", func() string {
-		if n := r.Count(t, "otelcol_k8s_watchlist_events_suppressed", attribute.String("reason", "deleted")); n < 2 {
+		if n := r.Count(t, "otelcol_k8s_watchlist_suppressed", attribute.String("reason", "deleted")); n < 2 {
 			return fmt.Sprintf("%d are", n)
 		}
 		return ""
@@ -277,7 +277,7 @@ func TestEventsWithinAnInterval(t *testing.T) {
 	r.Records.AwaitObject(t, "events", "stopped", "ADDED", catchUp)
 	count("stopped", 2, 3)
 	harness.Poll(t, catchUp, "the states between to be suppressed", func() string {
-		if n := r.Count(t, "otelcol_k8s_watchlist_events_suppressed", attribute.String("reason", "dedup_interval")); n < 1 {
+		if n := r.Count(t, "otelcol_k8s_watchlist_suppressed", attribute.String("reason", "dedup_interval")); n < 1 {
 			return fmt.Sprintf("%d are", n)
 		}
 		return ""

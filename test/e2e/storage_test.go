@@ -18,7 +18,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/checkpoint"
-	"github.com/k8swatchlist/k8swatchlistreceiver/internal/redact"
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/scope"
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/watchlist"
 	"github.com/k8swatchlist/k8swatchlistreceiver/test/harness"
@@ -97,7 +96,7 @@ func outcomeOfDamage(t *testing.T, damage func([]byte) []byte, recreate bool) st
 	folder := t.TempDir()
 	keeper, end := openKeeper(t, folder)
 	pods := scope.New(schema.GroupResource{Resource: "pods"}, "", "", "")
-	if _, err := keeper.Restore(t.Context(), &pods, func(redact.Identity) {}); err != nil {
+	if _, err := keeper.Restore(t.Context(), &pods, func(watchlist.Stored) {}); err != nil {
 		t.Fatal(err)
 	}
 	var changes []watchlist.Change
@@ -152,7 +151,7 @@ func openDamaged(t *testing.T, folder string, recreate bool) string {
 	pods := scope.New(schema.GroupResource{Resource: "pods"}, "", "", "")
 	keeper, closeIt := open()
 	known := 0
-	progress, err := keeper.Restore(t.Context(), &pods, func(redact.Identity) { known++ })
+	progress, err := keeper.Restore(t.Context(), &pods, func(watchlist.Stored) { known++ })
 	t.Logf("%d objects, %+v, %v", known, progress, err)
 	restored := err == nil && known == 2000 && progress.ResourceVersion != ""
 	change := knownObject(&pods, 2001)
@@ -168,7 +167,7 @@ func openDamaged(t *testing.T, folder string, recreate bool) string {
 		return without // retries change nothing
 	}
 	keeper, closeIt = open()
-	progress, err = keeper.Restore(t.Context(), &pods, func(redact.Identity) {})
+	progress, err = keeper.Restore(t.Context(), &pods, func(watchlist.Stored) {})
 	_ = keeper.Shutdown(t.Context())
 	closeIt()
 	if err == nil && progress.ResourceVersion == change.Object.ResourceVersion {

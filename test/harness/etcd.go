@@ -1,11 +1,10 @@
 package harness
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -15,8 +14,6 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
-	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/client-go/kubernetes/scheme"
 
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/fold"
 )
@@ -80,6 +77,7 @@ type Event struct {
 	Type     string // as in k8s.change.type
 	UID      string
 	Key      string
+	Content  string // equal in two versions of an object that differ in nothing that counts; "" of a deletion
 }
 
 // Truth is every change of a resource's objects, as reported by etcd.
@@ -93,6 +91,7 @@ type Truth struct {
 
 	mu       sync.Mutex
 	events   []Event
+	present  []Event           // objects that existed when the watch began, as if they had just been modified
 	uids     map[string]string // of existing objects, by key
 	revision int64             // everything up to it is known
 	err      error
@@ -124,13 +123,18 @@ func (truth *Truth) Resume(t testing.TB) {
 		t.Fatalf("cannot read %s from etcd: %v", truth.prefix, err)
 	}
 	uids := map[string]string{}
+	var present []Event
 	for _, kv := range now.Kvs {
-		if uids[string(kv.Key)], err = uidOf(kv.Value); err != nil {
+		event := Event{Revision: kv.ModRevision, Type: "MODIFIED", Key: string(kv.Key)}
+		if err := event.decode(kv.Value); err != nil {
 			cancel()
 			t.Fatalf("cannot decode %s: %v", kv.Key, err)
 		}
+		uids[event.Key] = event.UID
+		present = append(present, event)
 	}
 	truth.mu.Lock()
+	truth.present = append(truth.present, present...)
 	truth.uids, truth.revision = uids, now.Header.Revision
 	truth.mu.Unlock()
 	truth.ctx, truth.cancel, truth.ended = ctx, cancel, make(chan struct{})
@@ -167,7 +171,7 @@ func (truth *Truth) take(response clientv3.WatchResponse) {
 			if change.IsCreate() {
 				event.Type = "ADDED"
 			}
-			if event.UID, truth.err = uidOf(change.Kv.Value); truth.err != nil {
+			if truth.err = event.decode(change.Kv.Value); truth.err != nil {
 				return
 			}
 			truth.uids[event.Key] = event.UID
@@ -179,22 +183,15 @@ func (truth *Truth) take(response clientv3.WatchResponse) {
 	}
 }
 
-// uidOf decodes an object as the API server stores it: protobuf behind a prefix, or JSON for custom resources.
-func uidOf(stored []byte) (string, error) {
-	if bytes.HasPrefix(stored, []byte("{")) {
-		var object struct{ Metadata struct{ UID string } }
-		err := json.Unmarshal(stored, &object)
-		return object.Metadata.UID, err
-	}
-	object, _, err := scheme.Codecs.UniversalDeserializer().Decode(stored, nil, nil)
+// decode takes over the object that was stored.
+func (e *Event) decode(stored []byte) error {
+	object, err := decodeStored(stored)
 	if err != nil {
-		return "", err
+		return err
 	}
-	accessor, err := meta.Accessor(object)
-	if err != nil {
-		return "", err
-	}
-	return string(accessor.GetUID()), nil
+	e.UID = string(object.GetUID())
+	e.Content, err = contentOf(e.Key, object)
+	return err
 }
 
 // awaitRevision waits until everything up to a revision is known.
@@ -234,6 +231,13 @@ func (truth *Truth) Between(t testing.TB, from, to string) []Event {
 	return events
 }
 
+// Contents returns the contents of all versions so far, including those of the objects that existed when the watch began.
+func (truth *Truth) Contents() Contents {
+	truth.mu.Lock()
+	defer truth.mu.Unlock()
+	return ContentsOf(slices.Concat(truth.present, truth.events))
+}
+
 // All returns the events so far.
 func (truth *Truth) All() []Event {
 	truth.mu.Lock()
@@ -263,7 +267,7 @@ func NotHappened(t testing.TB, events []Event, records []fold.Record, to string)
 	t.Helper()
 	known := map[Event]bool{}
 	for _, event := range events {
-		event.Key = ""
+		event.Key, event.Content = "", ""
 		known[event] = true
 	}
 	last := revision(t, to)

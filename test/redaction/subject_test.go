@@ -17,8 +17,8 @@ import (
 	"github.com/k8swatchlist/k8swatchlistreceiver/test/harness"
 )
 
-// subject is a collector with one kind of body, and with the formats of other receivers, over its runs, and everything
-// that leaves it.
+// subject is a collector with one kind of body, with entity events, and with the formats of other receivers, over its
+// runs, and everything that leaves it.
 type subject struct {
 	*output
 	body               string
@@ -70,7 +70,7 @@ func newSubject(t *testing.T, c *harness.Cluster, body string, resources []schem
 	others := slices.DeleteFunc(append(slices.Clone(resources), reports), func(r schema.GroupVersionResource) bool { return r == newEvents })
 	s.config = `
 receivers:
-  k8s_watchlist:` + receiver(own, others...) + `
+  k8s_watchlist:` + receiver(own+"\n    entities: true", others...) + `
   k8s_watchlist/events:` + receiver(own, newEvents) + `
   k8s_watchlist/k8sobjects:` + receiver("format: k8sobjects\n    events: {deleted: true}", others...) + `
   k8s_watchlist/k8sevents:` + receiver("format: k8sevents", newEvents) + `

@@ -1,0 +1,151 @@
+package redact
+
+import (
+	"bytes"
+	"encoding/json"
+
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/jsonscan"
+)
+
+// Content is what an object holds, as hashes of the object as it came, so that a change of a value that is masked is a
+// change too. Equal sums are equal contents, but for one chance in 2^64 for each pair that is compared. The hashes of
+// sections are short, because one is kept for each section of each object: a section that has changed looks as if it had
+// not once in 65,536 times. Only what a record says of the change depends on them, never whether there is a record.
+//
+// What does not count: apiVersion and kind, which items of a LIST lack; metadata.resourceVersion and
+// metadata.managedFields; and what the plan ignores. The order of the members of the object and of its metadata does not
+// count either; deeper, and in the spelling of strings and numbers, an API server is taken to write alike what is alike.
+type Content struct {
+	Sum      uint64           // 0: not known
+	Sections [Sections]uint16 // 0: the object has no such section, or none are known
+	Detailed bool             // the sections are known
+	Writer   uint16           // of the newest of managedFields; 0: there is none, or it is not known
+}
+
+// contentPurpose is what the key of sums is derived for. What counts is a part of it, so that where that changes, with the
+// configuration or with a release, a sum that was kept is equal to no other. A release that changes what counts in other
+// ways, or how it is hashed, has to have another purpose.
+const contentPurpose = "k8s_watchlist content 1\n"
+
+// memberSpan is a member of the object, or of its metadata: data[key:end], with the value from data[value] on.
+type memberSpan struct {
+	key, value, end int
+	inMetadata      bool
+}
+
+// level is which members of an object are a part of its content: those of its own, and those of its metadata.
+type level uint8
+
+const (
+	noLevel level = iota
+	objectLevel
+	metadataLevel
+)
+
+// passed notes the member data[key:end] of the object or its metadata.
+func (w *walk) passed(at level, r *rule, key, value, end int) {
+	if r.note == ownMetadata && w.data[value] == '{' {
+		return // its members count
+	}
+	w.memberSpans = append(w.memberSpans, memberSpan{key, value, end, at == metadataLevel})
+}
+
+// content returns the hashes of the object, which has been walked.
+func (w *walk) content(start, end int) Content {
+	data, members := w.data, w.memberSpans
+	for i := range members {
+		if !members[i].isCompact(data) {
+			// Some servers write one form of the same object with white space and another without.
+			var compact bytes.Buffer
+			if json.Compact(&compact, data[start:end]) != nil {
+				return Content{}
+			}
+			data = compact.Bytes()
+			w.memberSpans = membersOf(data, w.memberSpans[:0])
+			members = w.memberSpans
+			break
+		}
+	}
+	c := w.hash(data, members)
+	c.Writer = w.facts.writer(&w.plan.sumKey, w.data)
+	return c
+}
+
+// isCompact reports whether there is no white space around the key.
+func (m *memberSpan) isCompact(data []byte) bool {
+	return data[m.value-1] == ':' && data[m.value-2] == '"' && (data[m.key-1] == ',' || data[m.key-1] == '{')
+}
+
+// hash returns the hashes of an object with these members.
+func (w *walk) hash(data []byte, members []memberSpan) Content {
+	p := w.plan
+	c := Content{Detailed: p.sections != nil}
+	for i := range members {
+		m := &members[i]
+		key := data[m.key+1 : m.value-2]
+		if bytes.IndexByte(key, '\\') >= 0 {
+			key = []byte(jsonscan.Unquote(key))
+		}
+		if isVersioning(key, m.inMetadata) {
+			continue
+		}
+		text := data[m.key:m.end]
+		ignored := p.ignored
+		if m.inMetadata {
+			ignored = p.ignoredInMetadata
+		}
+		if len(ignored) > 0 {
+			if text = w.counting(data, m, key, ignored); text == nil {
+				continue
+			}
+		}
+		sum := p.sumKey.of(text)
+		if m.inMetadata {
+			sum ^= sum << 1 // another hash than that of the same member outside of the metadata
+		}
+		c.Sum += sum // whatever their order
+		if c.Detailed {
+			if at := p.sections.of(key, m.inMetadata); at != noSection {
+				c.Sections[at] += uint16(sum >> 32)
+			}
+		}
+	}
+	if c.Sum == 0 {
+		c.Sum = 1
+	}
+	return c
+}
+
+// isVersioning reports whether a member says in what version an object is, and not what it holds.
+func isVersioning(key []byte, inMetadata bool) bool {
+	if inMetadata {
+		return string(key) == "resourceVersion" || string(key) == "managedFields"
+	}
+	return string(key) == "apiVersion" || string(key) == "kind"
+}
+
+// membersOf finds the members of a compact object and of its metadata, and appends them to members.
+func membersOf(data []byte, members []memberSpan) []memberSpan {
+	hasMetadata := false
+	var find func(i int, inMetadata bool)
+	find = func(i int, inMetadata bool) {
+		for more := data[i+1] != '}'; more; {
+			key := i + 1
+			keyEnd, content, value, err := jsonscan.Key(data, key)
+			if err != nil {
+				return // it is an object that has been walked
+			}
+			end, _ := jsonscan.Skip(data, value, 0)
+			isOwn := !inMetadata && !hasMetadata && data[value] == '{' && string(unquotedKey(data[key+1:keyEnd-1], content)) == "metadata"
+			if isOwn {
+				hasMetadata = true
+				find(value, true)
+			} else {
+				members = append(members, memberSpan{key, value, end, inMetadata})
+			}
+			i, more = end, data[end] == ','
+		}
+	}
+	find(0, false)
+	return members
+}
