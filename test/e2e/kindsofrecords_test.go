@@ -172,7 +172,7 @@ func alone(resource plog.ResourceLogs, scope plog.ScopeLogs, record plog.LogReco
 func documentedTypes(t *testing.T) map[string]string {
 	t.Helper()
 	types := map[string]string{}
-	for _, row := range regexp.MustCompile("(?m)^\\| `(k8s\\.[a-z0-9_.]+)` \\|(?: (string|int|bool|list of strings|map) \\|)?").
+	for _, row := range regexp.MustCompile("(?m)^\\| `(k8s\\.[a-z0-9_.]+)` \\|(?: (string|int|bool|string\\[\\]|map) \\|)?").
 		FindAllStringSubmatch(readFile(t, "../../docs/records.md"), -1) {
 		if types[row[1]] = row[2]; row[2] == "" {
 			types[row[1]] = "string"
@@ -188,7 +188,7 @@ func checkDocumented(t *testing.T, documented map[string]string, event string, a
 	}
 	names := map[pcommon.ValueType]string{
 		pcommon.ValueTypeStr: "string", pcommon.ValueTypeInt: "int", pcommon.ValueTypeBool: "bool",
-		pcommon.ValueTypeSlice: "list of strings", pcommon.ValueTypeMap: "map",
+		pcommon.ValueTypeSlice: "string[]", pcommon.ValueTypeMap: "map",
 	}
 	for key, value := range attributes.All() {
 		if want, ok := documented[key]; !ok || want != names[value.Type()] {
