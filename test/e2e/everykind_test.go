@@ -158,7 +158,7 @@ func checkDecoded(t *testing.T, resource schema.GroupResource, data []byte, plan
 	change := watchlist.Change{
 		Scope: &scope.Scope{GroupResource: schema.GroupResource{Group: resource.Group, Resource: resource.Resource}}, Type: watchlist.Added, Object: obj,
 	}
-	log := record.NewBuilder(record.Options{}).Build([]watchlist.Change{change})
+	log := record.NewBuilder(record.Options{EventBody: record.EventObject}).Build([]watchlist.Change{change})
 	body, err := json.Marshal(log.ResourceLogs().At(0).ScopeLogs().At(0).LogRecords().At(0).Body().AsRaw())
 	if err != nil {
 		t.Fatal(err)
