@@ -237,3 +237,50 @@ func space(s []byte, i int) int {
 	}
 	return i
 }
+
+// Member is a member of an object in a text.
+type Member struct {
+	Key     Content // of the key
+	KeyFrom int     // offset of the key, past its opening quote
+	KeyTo   int     // offset of its closing quote
+	Value   int     // offset of the value
+	End     int     // offset past the value
+}
+
+// Name returns the text of the key of a member in s.
+func (m Member) Name(s []byte) []byte { return KeyText(s[m.KeyFrom:m.KeyTo], m.Key) }
+
+// KeyText returns the text of a key, which is a slice of the inside of its quotes unless that has escapes. Bytes that
+// are not UTF-8 are kept.
+func KeyText(inside []byte, content Content) []byte {
+	if content&Escaped == 0 {
+		return inside
+	}
+	return []byte(Unquote(inside))
+}
+
+// Members calls each for the members of the object that starts at s[i], until that returns false. It ends at the first
+// error, and does nothing if something else starts there. It is for small texts, and where speed does not matter.
+func Members(s []byte, i int, each func(Member) (more bool)) {
+	if i >= len(s) || s[i] != '{' {
+		return
+	}
+	next := Space(s, i+1)
+	if next < len(s) && s[next] == '}' {
+		return
+	}
+	for more := true; more; {
+		key := next
+		keyEnd, content, value, err := Key(s, key)
+		if err != nil {
+			return
+		}
+		end, err := Skip(s, value, 1)
+		if err != nil || !each(Member{content, key + 1, keyEnd - 1, value, end}) {
+			return
+		}
+		if next, more, err = Next(s, end, '}'); err != nil {
+			return
+		}
+	}
+}

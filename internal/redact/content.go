@@ -127,25 +127,17 @@ func isVersioning(key []byte, inMetadata bool) bool {
 // membersOf finds the members of a compact object and of its metadata, and appends them to members.
 func membersOf(data []byte, members []memberSpan) []memberSpan {
 	hasMetadata := false
-	var find func(i int, inMetadata bool)
-	find = func(i int, inMetadata bool) {
-		for more := data[i+1] != '}'; more; {
-			key := i + 1
-			keyEnd, content, value, err := jsonscan.Key(data, key)
-			if err != nil {
-				return // it is an object that has been walked
-			}
-			end, _ := jsonscan.Skip(data, value, 0)
-			isOwn := !inMetadata && !hasMetadata && data[value] == '{' && string(unquotedKey(data[key+1:keyEnd-1], content)) == "metadata"
-			if isOwn {
-				hasMetadata = true
-				find(value, true)
-			} else {
-				members = append(members, memberSpan{key, value, end, inMetadata})
-			}
-			i, more = end, data[end] == ','
+	jsonscan.Members(data, 0, func(m jsonscan.Member) bool {
+		if hasMetadata || data[m.Value] != '{' || string(m.Name(data)) != "metadata" {
+			members = append(members, memberSpan{m.KeyFrom - 1, m.Value, m.End, false})
+			return true
 		}
-	}
-	find(0, false)
+		hasMetadata = true
+		jsonscan.Members(data, m.Value, func(own jsonscan.Member) bool {
+			members = append(members, memberSpan{own.KeyFrom - 1, own.Value, own.End, true})
+			return true
+		})
+		return true
+	})
 	return members
 }

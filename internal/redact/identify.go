@@ -88,7 +88,7 @@ func (s *search) object(i int, isMetadata bool) error {
 		if err != nil {
 			return err
 		}
-		key := unquotedKey(data[i+1:keyEnd-1], content)
+		key := jsonscan.KeyText(data[i+1:keyEnd-1], content)
 		if !isMetadata && string(key) == "metadata" && value < len(data) && data[value] == '{' {
 			return s.object(value, true)
 		}
@@ -139,14 +139,6 @@ func (s *search) stringAt(p span) []byte {
 	}
 	inside := s.data[p.from+1 : p.to-1]
 	if isVerbatim(inside) {
-		return inside
-	}
-	return []byte(jsonscan.Unquote(inside))
-}
-
-// unquotedKey returns the text of a key. Bytes that are not UTF-8 are kept, since no wanted key contains any.
-func unquotedKey(inside []byte, content jsonscan.Content) []byte {
-	if content&jsonscan.Escaped == 0 {
 		return inside
 	}
 	return []byte(jsonscan.Unquote(inside))

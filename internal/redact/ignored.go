@@ -226,7 +226,7 @@ func (c *cutter) object(i, end int, paths []ignoredPath) (after int, kept bool) 
 			return end, true
 		}
 		keyEnd, content, value, _ := jsonscan.Key(c.data, i)
-		key := unquotedKey(c.data[i+1:keyEnd-1], content)
+		key := jsonscan.KeyText(c.data[i+1:keyEnd-1], content)
 		rest, isCut := c.below(paths, key, true)
 		if isCut || len(rest) > 0 {
 			left -= onlyAt(paths, key)
@@ -305,18 +305,15 @@ func mayName(paths []ignoredPath) bool {
 // nameOf returns the name of the element at data[i] of a list, as for redaction.keep: the last of these members that is a
 // string.
 func (c *cutter) nameOf(i int) (name []byte) {
-	i = jsonscan.Space(c.data, i+1)
-	for more := c.data[i] != '}'; more; {
-		keyEnd, content, value, _ := jsonscan.Key(c.data, i)
-		end, _ := jsonscan.Skip(c.data, value, 0)
-		switch string(unquotedKey(c.data[i+1:keyEnd-1], content)) {
+	jsonscan.Members(c.data, i, func(m jsonscan.Member) bool {
+		switch string(m.Name(c.data)) {
 		case "name", "key", "path":
-			if c.data[value] == '"' {
-				name = []byte(jsonscan.Unquote(c.data[value+1 : end-1]))
+			if c.data[m.Value] == '"' {
+				name = []byte(jsonscan.Unquote(c.data[m.Value+1 : m.End-1]))
 			}
 		}
-		i, more, _ = jsonscan.Next(c.data, end, '}')
-	}
+		return true
+	})
 	return name
 }
 

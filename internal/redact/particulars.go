@@ -182,28 +182,14 @@ func (w *walk) setFirst(text *string, value span, str func(span) string) {
 	}
 }
 
-// members calls each with the keys and values of the object at s, if there is one. The object was walked before and is
-// small. Looking into it a second time leaves the rules for its members as they are for any object.
+// members calls each for the members of the object at s, if there is one. The object was walked before and is small.
+// Reading it a second time leaves the rules for its members as they are for any object.
 func (w *walk) members(s span, each func(key []byte, value span)) {
 	if s == (span{}) {
 		return
 	}
-	i := jsonscan.Space(w.data, s.from+1)
-	if w.data[i] == '}' {
-		return
-	}
-	for more := true; more; {
-		keyEnd, content, value, err := jsonscan.Key(w.data, i)
-		if err != nil {
-			return
-		}
-		end, err := jsonscan.Skip(w.data, value, 1)
-		if err != nil {
-			return
-		}
-		each(unquotedKey(w.data[i+1:keyEnd-1], content), span{value, end})
-		if i, more, err = jsonscan.Next(w.data, end, '}'); err != nil {
-			return
-		}
-	}
+	jsonscan.Members(w.data, s.from, func(m jsonscan.Member) bool {
+		each(m.Name(w.data), span{m.Value, m.End})
+		return true
+	})
 }

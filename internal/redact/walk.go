@@ -306,7 +306,7 @@ func (w *walk) object(i int, in *interior, depth int) (end int, err error) {
 		}
 		w.edits.gap(keyEnd, value, ":")
 		if w.tracking {
-			w.path = append(w.path, pathElement{key: unquotedKey(data[key+1:keyEnd-1], content)})
+			w.path = append(w.path, pathElement{key: jsonscan.KeyText(data[key+1:keyEnd-1], content)})
 		}
 		end, v, err := w.part(value, r, depth+1)
 		if err != nil {
