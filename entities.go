@@ -92,8 +92,8 @@ func (r *watchlistReceiver) build(changes []watchlist.Change) plog.Logs {
 	return logs
 }
 
-// prepareEntities notes for the entity events that a resource is read, and makes its reader pass on the objects of its checkpoint that
-// they need to know.
+// prepareEntities notes for the entity events that a resource is read, and makes its reader pass on the objects of its
+// checkpoint that they need to know.
 func (r *watchlistReceiver) prepareEntities(o *watchlist.Options) {
 	if r.entities == nil {
 		return

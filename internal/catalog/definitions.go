@@ -27,7 +27,7 @@ type definitions struct {
 	defined  map[schema.GroupResource]string // UIDs of CRDs, as far as they were seen
 	removed  map[schema.GroupResource]bool   // resources whose CRD was deleted
 	removals map[schema.GroupResource]int    // how often that happened
-	told     bool                            // that they cannot be watched
+	reported bool                            // that they cannot be watched
 }
 
 func newDefinitions() *definitions {
@@ -165,11 +165,11 @@ type definitionsObserver struct {
 // StateChanged implements watchlist.Observer.
 func (o definitionsObserver) StateChanged(s watchlist.State) {
 	o.mu.Lock()
-	tell := s.Condition == watchlist.Forbidden && !o.told
-	o.told = o.told || tell
+	report := s.Condition == watchlist.Forbidden && !o.reported
+	o.reported = o.reported || report
 	o.states[o.resource] = s.Condition
 	o.mu.Unlock()
-	if tell {
+	if report {
 		o.logger.Info("new resources are noticed within half a minute: grant list and watch on "+
 			definitionResources[0].String()+" and "+definitionResources[1].String()+" to notice them at once", zap.Error(s.Err))
 	}

@@ -92,8 +92,7 @@ func (s *store) accept(c *watchlist.Change) {
 
 // drop notes an object whose newest version, or whose deletion, was refused.
 func (s *store) drop(c *watchlist.Change) {
-	switch c.Type {
-	case watchlist.Snapshot, watchlist.Added, watchlist.Modified, watchlist.Deleted:
+	if c.Type.IsOfObject() {
 		o := unknown(c)
 		s.objects[c.Key] = &o
 		s.denied[c.Key] = struct{}{}

@@ -25,7 +25,8 @@ type Options struct {
 	ReportInterval time.Duration
 }
 
-// Entities makes entity events from the changes of a receiver. Reads and Learn are safe for concurrent use. All other methods are for the goroutine that delivers.
+// Entities makes entity events from the changes of a receiver. Reads and Learn are safe for concurrent use. All other
+// methods are for the goroutine that delivers.
 type Entities struct {
 	options Options
 	names   names
@@ -116,14 +117,7 @@ func (e *Entities) uidOfNode(name string) string {
 // concerns reports whether the change is one of an entity. Kubernetes Events are observations, not entities, and an object
 // without an identity cannot be one.
 func concerns(c *watchlist.Change) bool {
-	if scope.IsEvents(c.Scope.GroupResource) {
-		return false
-	}
-	switch c.Type {
-	case watchlist.Snapshot, watchlist.Added, watchlist.Modified, watchlist.Deleted:
-		return identify(c) != target{}
-	}
-	return false
+	return c.Type.IsOfObject() && !scope.IsEvents(c.Scope.GroupResource) && identify(c) != target{}
 }
 
 // Append appends the events of a batch of changes. within returns the scope for them, and is called only if there are any.

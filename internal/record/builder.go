@@ -67,7 +67,7 @@ func (b *Builder) Build(changes []watchlist.Change) plog.Logs {
 		if !b.IsRecord(c) {
 			continue
 		}
-		if isOfObject(c.Type) {
+		if c.Type.IsOfObject() {
 			b.workloads.learn(c)
 		}
 		switch b.formatOf(c) {
@@ -140,7 +140,7 @@ func (b *Builder) fill(record plog.LogRecord, c *watchlist.Change, clusterUID st
 	putNonEmpty(attributes, keyChangeOrigin, originName(c.Origin))
 	putNonEmpty(attributes, keyResourceName, c.Scope.Resource)
 	putNonEmpty(attributes, keyResourceGroup, c.Scope.Group)
-	if isOfObject(c.Type) {
+	if c.Type.IsOfObject() {
 		putChange(attributes, c)
 		if isOfEvents {
 			putEvent(attributes, c)

@@ -19,12 +19,12 @@ func (b *Builder) IsRecord(c *watchlist.Change) bool {
 	if !c.IsRecord() {
 		return false
 	}
-	return isOfObject(c.Type) || b.options.StreamRecords || b.formatOfScope(c) == FormatWatchlist
+	return c.Type.IsOfObject() || b.options.StreamRecords || b.formatOfScope(c) == FormatWatchlist
 }
 
 // formatOf returns the format of the change's record. Records about the stream have the receiver's own format.
 func (b *Builder) formatOf(c *watchlist.Change) Format {
-	if !isOfObject(c.Type) {
+	if !c.Type.IsOfObject() {
 		return FormatWatchlist
 	}
 	return b.formatOfScope(c)

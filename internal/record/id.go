@@ -21,10 +21,10 @@ func changeID(c *watchlist.Change, clusterUID string) string {
 
 	part(clusterUID)
 	switch {
-	case isOfObject(c.Type) && c.Object.UID != "":
+	case c.Type.IsOfObject() && c.Object.UID != "":
 		part(c.Object.UID)
 		part(versionOf(c))
-	case isOfObject(c.Type):
+	case c.Type.IsOfObject():
 		// Some aggregated APIs serve objects without a UID.
 		part(c.Scope.Group)
 		part(c.Scope.Resource)

@@ -58,11 +58,6 @@ func Describe(c watchlist.Change) string {
 	return strings.Join(parts, " ")
 }
 
-// isOfObject reports whether the change concerns an object, not the stream.
-func isOfObject(t watchlist.Type) bool {
-	return t == watchlist.Snapshot || t == watchlist.Added || t == watchlist.Modified || t == watchlist.Deleted
-}
-
 // typeName returns k8s.change.type: the types of a Kubernetes watch, and SNAPSHOT for an object that did not change.
 // The names for records about the stream are not emitted; they only make their ids unique.
 func typeName(t watchlist.Type) string {

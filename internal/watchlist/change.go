@@ -29,6 +29,11 @@ const (
 	Ended                         // the reader has ended, and nothing of it follows; no record
 )
 
+// IsOfObject reports whether a record of this type is about an object, not about the stream.
+func (t Type) IsOfObject() bool {
+	return t == Snapshot || t == Added || t == Modified || t == Deleted
+}
+
 // Origin is how the reader learned of a change.
 type Origin uint8
 

@@ -31,7 +31,7 @@ type dedup struct {
 	oldest  *window   // list of the windows that hold a state back, in the order of these states' versions
 	newest  *window
 	passed  passage
-	told    version // the version to which the checkpoint was last moved
+	moved   version // where the checkpoint was last moved to
 
 	wake chan struct{} // holds a token when the first window was opened
 }
@@ -160,7 +160,7 @@ func (d *dedup) Offer(c Change) bool {
 		return true
 	}
 	w := d.windows[c.Key]
-	if !isOfAnObject(c.Type) || w == nil {
+	if !concernsObject(c.Type) || w == nil {
 		return d.pass(c)
 	}
 	now := time.Now()
@@ -180,14 +180,8 @@ func (d *dedup) Offer(c Change) bool {
 	return d.pass(c)
 }
 
-// isOfAnObject reports whether a change is about one object.
-func isOfAnObject(t Type) bool {
-	switch t {
-	case Snapshot, Added, Modified, Deleted, Known, Forgotten:
-		return true
-	}
-	return false
-}
+// concernsObject reports whether a change is about one object, whether or not it is a record.
+func concernsObject(t Type) bool { return t.IsOfObject() || t == Known || t == Forgotten }
 
 // canHold reports whether the change may be held back: a checkpoint can be kept before it only if its version is a new one.
 func (d *dedup) canHold(c *Change) bool {
@@ -377,11 +371,11 @@ func (d *dedup) moveCheckpoint() {
 	if d.oldest != nil {
 		to = d.oldest.before
 	}
-	if !to.none() && to != d.told {
+	if !to.none() && to != d.moved {
 		if !d.next.Offer(d.noRecord(Change{Type: Advanced, Object: atVersion(to)})) {
 			return
 		}
-		d.told = to
+		d.moved = to
 	}
 	if d.oldest != nil {
 		return

@@ -94,7 +94,7 @@ func playDedup(t *testing.T, o Options, q *dedupQueue, script string) []string {
 			}
 			c.Object.UID = c.Object.Name
 			c.Key = keyOf(redact.Identity{Name: c.Object.Name})
-			if isOfAnObject(c.Type) {
+			if concernsObject(c.Type) {
 				c.Object.JSON = "{}"
 			} else {
 				c.Key = Key{}
