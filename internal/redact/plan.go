@@ -4,7 +4,10 @@ import (
 	"crypto/rand"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/glob"
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/scope"
 )
 
 // ConfigMapMode is how the values of ConfigMaps are treated.
@@ -111,12 +114,13 @@ func (p *Policy) Plan(group, resource string, observer Observer) *Plan {
 	paths := ignoredIn(p.options.Ignored, group, resource)
 	plan.ignored, plan.ignoredInMetadata = newIgnoredPaths(paths)
 	plan.sumKey = newSumKey(p.secret, contentPurpose+strings.Join(paths, "\n"))
-	if !isEvents(group, resource) {
+	isOfEvents := scope.IsEvents(schema.GroupResource{Group: group, Resource: resource})
+	if !isOfEvents {
 		plan.sections = newSectionTable()
 	}
 	plan.root = s.in.with(s.ownMembers()...)
 	switch {
-	case isEvents(group, resource):
+	case isOfEvents:
 		plan.root = plan.root.with(s.eventMembers()...)
 		plan.particulars = ofEvents
 	case group == "" && resource == "pods":
@@ -136,10 +140,6 @@ func (p *Policy) Plan(group, resource string, observer Observer) *Plan {
 		}
 	}
 	return plan
-}
-
-func isEvents(group, resource string) bool {
-	return resource == "events" && (group == "" || group == "events.k8s.io")
 }
 
 // namesSecretKeys reports whether objects of the group use secretKey for the name of a key in a Secret.

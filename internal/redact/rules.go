@@ -179,7 +179,7 @@ func newRuleSet(o *Options, keys *keyTable) *ruleSet {
 		member{key: "secretTemplates", rule: secretTemplate},
 		member{key: "command", rule: &rule{note: commandOfObject, mode: asCommand, in: command.in}},
 		member{key: "args", rule: &rule{note: argumentsOfObject, mode: asCommand, in: command.in}},
-		member{key: "openAPIV3Schema", rule: schema()},
+		member{key: "openAPIV3Schema", rule: openAPISchema()},
 		member{key: "source", rule: &rule{mode: asSource, in: s.in}},
 		member{key: "name", rule: name}, member{key: "key", rule: name}, member{key: "path", rule: name},
 		member{key: "namespace", rule: &rule{mode: asName, in: s.in}},
@@ -353,8 +353,8 @@ func labels() *rule {
 	return r
 }
 
-// schema returns the rule for an OpenAPI schema, whose keys are the names of fields.
-func schema() *rule {
+// openAPISchema returns the rule for an OpenAPI schema, whose keys are the names of fields.
+func openAPISchema() *rule {
 	r := &rule{}
 	r.in = &interior{elements: r, others: r}
 	return r
