@@ -3,97 +3,20 @@
 package controlplane
 
 import (
-	"archive/tar"
-	"bytes"
-	"compress/gzip"
-	"crypto/sha512"
-	"encoding/hex"
-	"fmt"
-	"io"
-	"net/http"
-	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
+
+	"github.com/k8swatchlist/k8swatchlistreceiver/tools/checks/envtest"
 )
 
-const version = "v1.37.2"
+const version = envtest.Version
 
 // program returns a shell script that prints a line, whatever its arguments.
 func program(line string) string { return "#!/bin/sh\necho '" + line + "'\n" }
-
-// archive returns a folder of programs as a compressed tar file, as offered by an index.
-func archive(t *testing.T, programs map[string]string) []byte {
-	t.Helper()
-	var packed bytes.Buffer
-	compressed := gzip.NewWriter(&packed)
-	files := tar.NewWriter(compressed)
-	for name, content := range programs {
-		header := &tar.Header{Name: "controller-tools/envtest/" + name, Typeflag: tar.TypeReg, Mode: 0o755, Size: int64(len(content))}
-		if err := files.WriteHeader(header); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := io.WriteString(files, content); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for _, writer := range []io.Closer{files, compressed} {
-		if err := writer.Close(); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return packed.Bytes()
-}
-
-// index is a server on loopback with the index and the archive.
-type index struct {
-	*httptest.Server
-	archive         []byte
-	hash            string // of the archive, according to the index
-	offers          string // the version that the index offers
-	silent, stalled bool   // the index, or the archive, never arrives
-
-	mu    sync.Mutex
-	asked []string
-}
-
-func newIndex(t *testing.T, content []byte) *index {
-	t.Helper()
-	sum := sha512.Sum512(content)
-	i := &index{archive: content, hash: hex.EncodeToString(sum[:]), offers: version}
-	i.Server = httptest.NewServer(i)
-	t.Cleanup(i.Close)
-	return i
-}
-
-func (i *index) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	i.mu.Lock()
-	i.asked = append(i.asked, r.URL.Path)
-	i.mu.Unlock()
-	switch {
-	case r.URL.Path == "/archive" && !i.stalled:
-		_, _ = w.Write(i.archive) // an aborted read is noticed by the checksum
-	case r.URL.Path == "/index" && !i.silent:
-		_, _ = fmt.Fprintf(w, "releases:\n  %[1]s:\n    envtest-%[1]s-%[2]s-%[3]s.tar.gz: {hash: %[4]s, selfLink: %[5]s/archive}\n",
-			i.offers, runtime.GOOS, runtime.GOARCH, i.hash, i.URL)
-	default:
-		<-r.Context().Done()
-	}
-}
-
-// requests returns the requests since the last call.
-func (i *index) requests() []string {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	asked := i.asked
-	i.asked = nil
-	return asked
-}
 
 // script runs control-plane.sh in its own environment.
 type script struct {
@@ -187,34 +110,34 @@ var (
 
 func TestReadyMadeBinariesAreUsed(t *testing.T) {
 	t.Parallel()
-	i, s := newIndex(t, archive(t, readyMade)), newScript(t)
-	printed, messages, built, err := s.run("ENVTEST_INDEX=" + i.URL + "/index")
+	i, s := envtest.Serve(t, envtest.Archive(t, readyMade)), newScript(t)
+	printed, messages, built, err := s.run("ENVTEST_INDEX=" + i.Address())
 	if err != nil || len(built) > 0 {
 		t.Fatalf("%v; built: %q; %s", err, built, messages)
 	}
 	s.requireBinaries(printed)
-	if asked := i.requests(); !slices.Contains(asked, "/archive") {
+	if asked := i.Requests(); !slices.Contains(asked, "/archive") {
 		t.Errorf("nothing was downloaded: %q", asked)
 	}
 
 	// They exist now, so they are not requested again.
-	printed, messages, built, err = s.run("ENVTEST_INDEX=" + i.URL + "/index")
-	if err != nil || len(built) > 0 || messages != "" || len(i.requests()) > 0 {
+	printed, messages, built, err = s.run("ENVTEST_INDEX=" + i.Address())
+	if err != nil || len(built) > 0 || messages != "" || len(i.Requests()) > 0 {
 		t.Errorf("again: %v; built: %q; %s", err, built, messages)
 	}
 	s.requireBinaries(printed)
 
 	// They are not used if built ones are requested.
-	printed, messages, built, err = s.run("ENVTEST_INDEX="+i.URL+"/index", "CONTROL_PLANE=build")
-	if err != nil || !slices.Equal(built, fromSource) || len(i.requests()) > 0 {
+	printed, messages, built, err = s.run("ENVTEST_INDEX="+i.Address(), "CONTROL_PLANE=build")
+	if err != nil || !slices.Equal(built, fromSource) || len(i.Requests()) > 0 {
 		t.Errorf("with CONTROL_PLANE=build: %v; built: %q; %s", err, built, messages)
 	}
 	s.requireBinaries(printed)
 
 	// Built ones are used in any case.
 	for _, choice := range []string{"", "build"} {
-		_, messages, built, err = s.run("ENVTEST_INDEX="+i.URL+"/index", "CONTROL_PLANE="+choice)
-		if err != nil || len(built) > 0 || messages != "" || len(i.requests()) > 0 {
+		_, messages, built, err = s.run("ENVTEST_INDEX="+i.Address(), "CONTROL_PLANE="+choice)
+		if err != nil || len(built) > 0 || messages != "" || len(i.Requests()) > 0 {
 			t.Errorf("built ones with CONTROL_PLANE=%s: %v; built: %q; %s", choice, err, built, messages)
 		}
 	}
@@ -236,25 +159,25 @@ func TestWithoutReadyMadeBinariesTheyAreBuilt(t *testing.T) {
 	}
 	for name, test := range map[string]struct {
 		programs map[string]string
-		spoil    func(*index)
+		spoil    func(*envtest.Index)
 		reason   string
 	}{
-		"nobody listens":                 {readyMade, func(i *index) { i.Close() }, "cannot read the index"},
-		"the index does not come":        {readyMade, func(i *index) { i.silent = true }, "cannot read the index"},
-		"the index has another version":  {readyMade, func(i *index) { i.offers = "v1.37.1" }, "has none for this platform"},
-		"the archive does not come":      {readyMade, func(i *index) { i.stalled = true }, "cannot download"},
-		"the archive has another sum":    {readyMade, func(i *index) { i.hash = strings.Repeat("0", 128) }, "cannot download"},
-		"the archive is something else":  {nil, func(*index) {}, "no etcd"},
-		"there is no kube-apiserver":     {without("kube-apiserver", ""), func(*index) {}, "no kube-apiserver"},
-		"kube-apiserver is of another":   {without("kube-apiserver", program("Kubernetes v1.37.1")), func(*index) {}, "Kubernetes v1.37.1"},
-		"kube-apiserver cannot run here": {without("kube-apiserver", "\x7fELF of another machine"), func(*index) {}, "do not run here"},
-		"etcd cannot run here":           {without("etcd", "#!/bin/sh\nexit 1\n"), func(*index) {}, "do not run here"},
+		"nobody listens":                 {readyMade, func(i *envtest.Index) { i.Close() }, "cannot read the index"},
+		"the index does not come":        {readyMade, func(i *envtest.Index) { i.Silent = true }, "cannot read the index"},
+		"the index has another version":  {readyMade, func(i *envtest.Index) { i.Offers = "v1.37.1" }, "has none for this platform"},
+		"the archive does not come":      {readyMade, func(i *envtest.Index) { i.Stalled = true }, "cannot download"},
+		"the archive has another sum":    {readyMade, func(i *envtest.Index) { i.Hash = strings.Repeat("0", 128) }, "cannot download"},
+		"the archive is something else":  {nil, func(*envtest.Index) {}, "no etcd"},
+		"there is no kube-apiserver":     {without("kube-apiserver", ""), func(*envtest.Index) {}, "no kube-apiserver"},
+		"kube-apiserver is of another":   {without("kube-apiserver", program("Kubernetes v1.37.1")), func(*envtest.Index) {}, "Kubernetes v1.37.1"},
+		"kube-apiserver cannot run here": {without("kube-apiserver", "\x7fELF of another machine"), func(*envtest.Index) {}, "do not run here"},
+		"etcd cannot run here":           {without("etcd", "#!/bin/sh\nexit 1\n"), func(*envtest.Index) {}, "do not run here"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			i, s := newIndex(t, archive(t, test.programs)), newScript(t)
+			i, s := envtest.Serve(t, envtest.Archive(t, test.programs)), newScript(t)
 			test.spoil(i)
-			printed, messages, built, err := s.run("ENVTEST_INDEX="+i.URL+"/index", "ENVTEST_TIMEOUT="+limit(i.silent), "ENVTEST_DOWNLOAD_TIMEOUT="+limit(i.stalled))
+			printed, messages, built, err := s.run("ENVTEST_INDEX="+i.Address(), "ENVTEST_TIMEOUT="+limit(i.Silent), "ENVTEST_DOWNLOAD_TIMEOUT="+limit(i.Stalled))
 			if err != nil || !slices.Equal(built, fromSource) {
 				t.Fatalf("%v; built: %q; %s", err, built, messages)
 			}
@@ -276,7 +199,7 @@ func limit(none bool) string {
 
 func TestOwnBinariesComeFirst(t *testing.T) {
 	t.Parallel()
-	i, s := newIndex(t, archive(t, readyMade)), newScript(t)
+	i, s := envtest.Serve(t, envtest.Archive(t, readyMade)), newScript(t)
 	own := t.TempDir()
 	for _, name := range []string{"etcd", "kube-apiserver"} {
 		if _, _, _, err := s.run("KUBEBUILDER_ASSETS=" + own); err == nil {
@@ -287,8 +210,8 @@ func TestOwnBinariesComeFirst(t *testing.T) {
 		}
 	}
 	for _, choice := range []string{"", "build"} {
-		printed, messages, built, err := s.run("KUBEBUILDER_ASSETS="+own, "CONTROL_PLANE="+choice, "ENVTEST_INDEX="+i.URL+"/index")
-		if err != nil || printed != own || len(built) > 0 || len(i.requests()) > 0 {
+		printed, messages, built, err := s.run("KUBEBUILDER_ASSETS="+own, "CONTROL_PLANE="+choice, "ENVTEST_INDEX="+i.Address())
+		if err != nil || printed != own || len(built) > 0 || len(i.Requests()) > 0 {
 			t.Errorf("%v; printed: %q; built: %q; %s", err, printed, built, messages)
 		}
 	}

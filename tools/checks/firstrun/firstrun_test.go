@@ -2,15 +2,8 @@
 package firstrun
 
 import (
-	"archive/tar"
 	"bufio"
-	"bytes"
-	"compress/gzip"
-	"crypto/sha512"
-	"encoding/hex"
 	"fmt"
-	"net/http"
-	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -19,9 +12,9 @@ import (
 	"syscall"
 	"testing"
 	"time"
-)
 
-const version = "v1.37.2"
+	"github.com/k8swatchlist/k8swatchlistreceiver/tools/checks/envtest"
+)
 
 // TestMeasureFirstRun runs `make run` until its first record, first with ready-made binaries from an index on loopback,
 // then with binaries that are built. It takes up to an hour, so that only `make measure-first-run` runs it.
@@ -29,9 +22,9 @@ func TestMeasureFirstRun(t *testing.T) {
 	if os.Getenv("MEASURE_FIRST_RUN") == "" {
 		t.Skip("make measure-first-run runs this")
 	}
-	index := serveIndex(t, os.Getenv("KUBEBUILDER_ASSETS"))
+	index := envtest.Serve(t, envtest.Archive(t, binaries(t, os.Getenv("KUBEBUILDER_ASSETS"))))
 	for _, way := range []struct{ name, variable string }{
-		{"ready-made etcd and kube-apiserver, from an index on loopback", "ENVTEST_INDEX=" + index + "/index"},
+		{"ready-made etcd and kube-apiserver, from an index on loopback", "ENVTEST_INDEX=" + index.Address()},
 		{"etcd and kube-apiserver built from source", "CONTROL_PLANE=build"},
 	} {
 		t.Run(way.name, func(t *testing.T) { measure(t, way.variable) })
@@ -80,41 +73,16 @@ func measure(t *testing.T, variable string) {
 		(state.UserTime() + state.SystemTime()).Round(time.Second), runtime.NumCPU())
 }
 
-// serveIndex serves the binaries in folder as setup-envtest expects them, and returns the address.
-func serveIndex(t *testing.T, folder string) string {
+// binaries returns the content of etcd and kube-apiserver in a folder.
+func binaries(t *testing.T, folder string) map[string]string {
 	t.Helper()
-	var packed bytes.Buffer
-	compressed := gzip.NewWriter(&packed)
-	files := tar.NewWriter(compressed)
+	programs := map[string]string{}
 	for _, name := range []string{"etcd", "kube-apiserver"} {
 		content, err := os.ReadFile(filepath.Join(folder, name)) //nolint:gosec // the folder is that of the command
 		if err != nil {
 			t.Fatal(err)
 		}
-		header := &tar.Header{Name: "controller-tools/envtest/" + name, Typeflag: tar.TypeReg, Mode: 0o755, Size: int64(len(content))}
-		if err := files.WriteHeader(header); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := files.Write(content); err != nil {
-			t.Fatal(err)
-		}
+		programs[name] = string(content)
 	}
-	if err := files.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if err := compressed.Close(); err != nil {
-		t.Fatal(err)
-	}
-	sum := sha512.Sum512(packed.Bytes())
-	var server *httptest.Server
-	server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path == "/archive" {
-			_, _ = w.Write(packed.Bytes())
-			return
-		}
-		_, _ = fmt.Fprintf(w, "releases:\n  %[1]s:\n    envtest-%[1]s-%[2]s-%[3]s.tar.gz: {hash: %[4]s, selfLink: %[5]s/archive}\n",
-			version, runtime.GOOS, runtime.GOARCH, hex.EncodeToString(sum[:]), server.URL)
-	}))
-	t.Cleanup(server.Close)
-	return server.URL
+	return programs
 }
