@@ -19,6 +19,10 @@ type object interface {
 	metav1.Object
 }
 
+// stateNote is part of the state of every object. It differs in each version, because the receiver does not emit a version
+// that differs from the one before in nothing else.
+const stateNote = "version " + versionMark
+
 // created is the creation time of every object.
 var created = metav1.NewTime(time.Date(2026, 5, 4, 9, 30, 0, 0, time.UTC))
 

@@ -29,7 +29,7 @@ func node(r *source) object {
 	}
 	for _, condition := range []corev1.NodeConditionType{corev1.NodeMemoryPressure, corev1.NodeDiskPressure, corev1.NodePIDPressure, corev1.NodeReady} {
 		n.Status.Conditions = append(n.Status.Conditions, corev1.NodeCondition{
-			Type: condition, Status: corev1.ConditionFalse, LastHeartbeatTime: created, LastTransitionTime: created, Reason: "KubeletHas", Message: "kubelet has it"})
+			Type: condition, Status: corev1.ConditionFalse, LastHeartbeatTime: created, LastTransitionTime: created, Reason: "KubeletHas", Message: stateNote})
 	}
 	for range 50 {
 		name := r.word()
@@ -55,7 +55,7 @@ func deployment(r *source) object {
 	d.Status = appsv1.DeploymentStatus{ObservedGeneration: 1, Replicas: 3, UpdatedReplicas: 3, ReadyReplicas: 3, AvailableReplicas: 3}
 	for _, condition := range []appsv1.DeploymentConditionType{appsv1.DeploymentAvailable, appsv1.DeploymentProgressing} {
 		d.Status.Conditions = append(d.Status.Conditions, appsv1.DeploymentCondition{Type: condition, Status: corev1.ConditionTrue,
-			LastUpdateTime: created, LastTransitionTime: created, Reason: "NewReplicaSetAvailable", Message: "ReplicaSet has successfully progressed."})
+			LastUpdateTime: created, LastTransitionTime: created, Reason: "NewReplicaSetAvailable", Message: stateNote})
 	}
 	managed(d, "apps/v1",
 		manager{name: "helm", parts: []string{"metadata", "spec"}},
@@ -69,7 +69,7 @@ func event(r *source) object {
 	e.InvolvedObject = corev1.ObjectReference{Kind: "Pod", Namespace: namespaceMark, Name: "web-" + r.hex(10),
 		UID: "0f0e2a33-7a9d-4a5e-8a53-f0" + "00" + "12345678", APIVersion: "v1", ResourceVersion: "1234"}
 	e.Reason, e.Type = "BackOff", corev1.EventTypeWarning
-	e.Message = "Back-off restarting failed container " + r.word() + " in pod " + nameMark
+	e.Message = "Back-off restarting failed container " + r.word() + " in pod " + nameMark + ": " + stateNote
 	e.Source = corev1.EventSource{Component: "kubelet", Host: fmt.Sprintf("node-%03d", r.IntN(500))}
 	e.FirstTimestamp, e.LastTimestamp, e.Count = created, created, 1+r.Int32N(90)
 	e.ReportingController = "kubelet"
@@ -107,7 +107,7 @@ func rollout(r *source, kind string, depth int) object {
 			"annotations": map[string]any{"rollouts.example.com/note": meta.Annotations["rollouts.example.com/note"]},
 		},
 		"spec":   map[string]any{"replicas": int64(5), "strategy": map[string]any{"canary": map[string]any{"steps": steps}}, "workload": map[string]any{"kind": "Deployment", "name": r.word()}},
-		"status": map[string]any{"phase": "Healthy", "conditions": conditions, "stable": r.hex(10)},
+		"status": map[string]any{"phase": "Healthy", "message": stateNote, "conditions": conditions, "stable": r.hex(10)},
 	}}
 	managed(u, "bench.example.com/v1",
 		manager{name: "argo", parts: []string{"metadata", "spec"}},

@@ -49,6 +49,7 @@ func pod(r *source, size podSize) object {
 	p.Spec = podSpec(r, size)
 	p.Spec.NodeName = fmt.Sprintf("node-%03d.example.com", r.IntN(500))
 	p.Status = podStatus(r, &p.Spec)
+	p.Status.Message = stateNote
 	if size == small {
 		managed(p, "v1", manager{name: "kube-controller-manager", parts: []string{"metadata", "spec"}})
 		return p
