@@ -11,7 +11,6 @@ import (
 
 	"github.com/k8swatchlist/k8swatchlistreceiver/test/harness"
 	"github.com/k8swatchlist/k8swatchlistreceiver/tools/controlplane"
-	"github.com/k8swatchlist/k8swatchlistreceiver/tools/controlplane/workload"
 )
 
 // toFile returns the configuration of a Collector that writes records to a file.
@@ -89,14 +88,7 @@ func TestCollectorBinary(t *testing.T) {
 		config += fmt.Sprintf("- name: %s\n", name)
 	}
 
-	sample, err := workload.New(c.RESTConfig(), func(format string, args ...any) { t.Logf(format, args...) })
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(sample.Close)
-	if err := sample.Apply(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	sample := c.Sample(t)
 	collector := harness.StartCollector(t, toFile(config))
 	for _, of := range resources {
 		for _, resource := range of {

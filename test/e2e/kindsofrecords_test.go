@@ -41,14 +41,7 @@ var kindsOfRecords = []string{
 func TestEveryKindOfRecord(t *testing.T) {
 	t.Parallel()
 	c := harness.StartCluster(t, controlplane.Options{})
-	sample, err := workload.New(c.RESTConfig(), func(format string, args ...any) { t.Logf(format, args...) })
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(sample.Close)
-	if err := sample.Apply(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	sample := c.Sample(t)
 	resources := []string{"pods", "deployments.apps", "events", "configmaps", "nodes"}
 	config := withStorage(kubeconfig(c.Kubeconfig())+"cluster_name: demo\nresources: ["+strings.Join(resources, ", ")+"]", t.TempDir())
 	first := harness.StartCollector(t, config)

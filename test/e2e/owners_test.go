@@ -11,7 +11,6 @@ import (
 
 	"github.com/k8swatchlist/k8swatchlistreceiver/test/harness"
 	"github.com/k8swatchlist/k8swatchlistreceiver/tools/controlplane"
-	"github.com/k8swatchlist/k8swatchlistreceiver/tools/controlplane/workload"
 )
 
 // TestOwnersAndPlaces: a pod's record names the node, what controls it and the workload behind that, whether or not the
@@ -19,14 +18,7 @@ import (
 func TestOwnersAndPlaces(t *testing.T) {
 	t.Parallel()
 	c := harness.StartCluster(t, controlplane.Options{})
-	sample, err := workload.New(c.RESTConfig(), func(format string, args ...any) { t.Logf(format, args...) })
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(sample.Close)
-	if err := sample.Apply(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	c.Sample(t)
 	pods, err := c.Client.CoreV1().Pods("").List(t.Context(), metav1.ListOptions{LabelSelector: "app=web"})
 	if err != nil || len(pods.Items) == 0 {
 		t.Fatalf("the sample workload has %d pods: %v", len(pods.Items), err)

@@ -2,18 +2,14 @@ package e2e
 
 import (
 	"fmt"
-	"net"
 	"net/http"
-	"net/http/httptest"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.uber.org/zap/zapcore"
-	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -36,7 +32,7 @@ func TestPatternSelectsWhatIsServed(t *testing.T) {
 	define(t, c, "widgets", "example.com", "Namespaced", "v1", "v1beta1")
 	define(t, c, "gadgets", "example.com", "Cluster", "v1alpha1")
 	define(t, c, "notes", "internal.example.org", "Namespaced", "v1")
-	register(t, c, "broken.example.com", "missing", 443)
+	c.Register(t, schema.GroupVersion{Group: "broken.example.com", Version: "v1"}, "missing", 443)
 	startViews(t, c)
 	createObject(t, c, "widgets", "example.com", "v1", "one")
 
@@ -239,25 +235,11 @@ func createObject(t *testing.T, c *harness.Cluster, plural, group, version, name
 	})
 }
 
-// register registers an aggregated API server behind a service that the API server resolves to localhost.
-func register(t *testing.T, c *harness.Cluster, group, service string, port int64) {
-	t.Helper()
-	if _, err := c.Dynamic.Resource(schema.GroupVersionResource{Group: "apiregistration.k8s.io", Version: "v1", Resource: "apiservices"}).Create(t.Context(), &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService", "metadata": map[string]any{"name": "v1." + group},
-		"spec": map[string]any{
-			"group": group, "version": "v1", "groupPriorityMinimum": int64(1000), "versionPriority": int64(15),
-			"service": map[string]any{"namespace": "default", "name": service, "port": port}, "insecureSkipTLSVerify": true,
-		},
-	}}, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-}
-
 // startViews starts an aggregated API server with one resource, and waits until discovery has it.
 func startViews(t *testing.T, c *harness.Cluster) {
 	t.Helper()
 	const group = "views.example.com"
-	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	c.Aggregate(t, schema.GroupVersion{Group: group, Version: "v1"}, "views", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		switch r.URL.Path {
 		case "/apis/" + group + "/v1":
@@ -267,25 +249,6 @@ func startViews(t *testing.T, c *harness.Cluster) {
 			http.NotFound(w, r)
 		}
 	}))
-	t.Cleanup(func() {
-		server.CloseClientConnections()
-		server.Close()
-	})
-	_, port, err := net.SplitHostPort(server.Listener.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	number, err := strconv.ParseInt(port, 10, 32)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := c.Client.CoreV1().Services("default").Create(t.Context(), &corev1.Service{
-		ObjectMeta: metav1.ObjectMeta{Name: "views"},
-		Spec:       corev1.ServiceSpec{Type: corev1.ServiceTypeExternalName, ExternalName: "localhost", Ports: []corev1.ServicePort{{Port: int32(number)}}},
-	}, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	register(t, c, group, "views", number)
 	harness.Poll(t, catchUp, group+" to be discovered", func() string {
 		list, err := c.Client.Discovery().ServerResourcesForGroupVersion(group + "/v1")
 		if err != nil {

@@ -46,14 +46,7 @@ func TestVictoriaLogsAnswersTheQuestions(t *testing.T) {
 		}
 	})
 	c := harness.StartCluster(t, controlplane.Options{})
-	sample, err := workload.New(c.RESTConfig(), func(format string, args ...any) { t.Logf(format, args...) })
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(sample.Close)
-	if err := sample.Apply(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	sample := c.Sample(t)
 	environment := []string{"KUBECONFIG=" + c.Kubeconfig(), victorialogs.AddressVariable + "=" + store.URL()}
 	collector := harness.StartCollectorIn(t, environment, config, "--config="+besideFile)
 	for _, resource := range []string{"pods", "deployments.apps", "replicasets.apps", "configmaps", "secrets", "services", "nodes", "namespaces", "events", "carts.sample.example.com"} {
@@ -130,7 +123,7 @@ func TestVictoriaLogsAnswersTheQuestions(t *testing.T) {
 	for _, row := range scaled {
 		replicas = append(replicas, row["k8s.object.name"]+" "+row["spec.replicas"])
 		if row["k8s.object.kind"] != "Deployment" {
-			t.Errorf("the answer to who scaled has a %s", row["k8s.object.kind"])
+			t.Errorf("the answer to how it was scaled has a %s", row["k8s.object.kind"])
 		}
 	}
 	if want := []string{"web 3", "web 2", "web 3", "web 2"}; !slices.Equal(replicas, want) {

@@ -2,16 +2,10 @@ package redaction
 
 import (
 	"fmt"
-	"net"
 	"net/http"
-	"net/http/httptest"
-	"strconv"
 	"sync"
 	"testing"
 
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/k8swatchlist/k8swatchlistreceiver/test/harness"
@@ -26,8 +20,7 @@ type leakyServer struct {
 }
 
 var (
-	reports     = schema.GroupVersionResource{Group: "leaky.example.com", Version: "v1", Resource: "reports"}
-	apiServices = schema.GroupVersionResource{Group: "apiregistration.k8s.io", Version: "v1", Resource: "apiservices"}
+	reports = schema.GroupVersionResource{Group: "leaky.example.com", Version: "v1", Resource: "reports"}
 )
 
 // errorSentinels are the sentinels in its errors.
@@ -58,39 +51,7 @@ var leakyErrors = [errorKinds]struct {
 func startLeakyServer(t *testing.T, c *harness.Cluster) *leakyServer {
 	t.Helper()
 	s := &leakyServer{lists: map[string]int{}, sent: map[string][errorKinds]bool{}}
-	server := httptest.NewTLSServer(s)
-	t.Cleanup(func() {
-		server.CloseClientConnections()
-		server.Close()
-	})
-	_, port, err := net.SplitHostPort(server.Listener.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	number, err := strconv.ParseInt(port, 10, 32)
-	if err != nil {
-		t.Fatal(err)
-	}
-	service := &corev1.Service{
-		ObjectMeta: metav1.ObjectMeta{Name: "leaky"},
-		Spec: corev1.ServiceSpec{
-			Type: corev1.ServiceTypeExternalName, ExternalName: "localhost", Ports: []corev1.ServicePort{{Port: int32(number)}},
-		},
-	}
-	if _, err := c.Client.CoreV1().Services("default").Create(t.Context(), service, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	registration := &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService", "metadata": map[string]any{"name": "v1." + reports.Group},
-		"spec": map[string]any{
-			"group": reports.Group, "version": reports.Version, "groupPriorityMinimum": int64(1000), "versionPriority": int64(15),
-			"service":               map[string]any{"namespace": "default", "name": "leaky", "port": number},
-			"insecureSkipTLSVerify": true,
-		},
-	}}
-	if _, err := c.Dynamic.Resource(apiServices).Create(t.Context(), registration, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	c.Aggregate(t, reports.GroupVersion(), "leaky", s)
 	return s
 }
 
