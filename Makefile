@@ -80,7 +80,7 @@ run: $(COLLECTOR) bin/tools/run ## Run the collector on the cluster of $KUBECONF
 	exec bin/tools/run -collector $(COLLECTOR) -config $(RUN_CONFIG) -binaries "$$folder" $(RUN_FLAGS)
 
 .PHONY: demo
-demo: $(COLLECTOR) bin/tools/run $(VICTORIALOGS) ## Like make run, with VictoriaLogs behind the collector: what changed, who scaled it, what disappeared
+demo: $(COLLECTOR) bin/tools/run $(VICTORIALOGS) ## Like make run, with VictoriaLogs behind the collector: what changed, how it was scaled, what disappeared
 	@folder=; [ -n "$$KUBECONFIG" ] || folder=$$($(GET_CONTROL_PLANE)) || exit; \
 	exec bin/tools/run -collector $(COLLECTOR) -config examples/demo.yaml -victorialogs $(VICTORIALOGS) -binaries "$$folder" $(RUN_FLAGS)
 

@@ -11,7 +11,8 @@ import (
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/redact"
 )
 
-// SuppressConfig says which changes are not emitted, since they change nothing. docs/records.md explains what that means.
+// SuppressConfig configures which modifications are not emitted because they change nothing. docs/records.md explains what
+// that means.
 type SuppressConfig struct {
 	// Noop leaves out a modification after which an object differs from what was emitted last only in its
 	// resourceVersion, in managedFields and in what is ignored. Default: true.
@@ -81,7 +82,7 @@ func (c *SuppressIgnoreConfig) validate() []error {
 	return errs
 }
 
-// checkPath says what is wrong with the form of a path.
+// checkPath returns what is wrong with the form of a path.
 func checkPath(path, example string) error {
 	if path == "" || strings.HasPrefix(path, ".") || strings.HasSuffix(path, ".") || strings.Contains(path, "..") {
 		return fmt.Errorf("%q has an empty part; write keys joined by dots, as in %s", path, example)
@@ -89,7 +90,7 @@ func checkPath(path, example string) error {
 	return nil
 }
 
-// ignored is what the plans of resources are told not to count.
+// ignored returns the parts of objects whose changes do not count.
 func (c *SuppressConfig) ignored() []redact.Ignored {
 	if !c.Noop {
 		return nil
@@ -103,7 +104,7 @@ func (c *SuppressConfig) ignored() []redact.Ignored {
 	return ignored
 }
 
-// resourcesNamed are the resources that a name stands for: one, or several of a preset.
+// resourcesNamed returns the resources that a name selects: one, or several of a preset.
 func resourcesNamed(name string) []schema.GroupResource {
 	if checkName(name) != nil || glob.Has(name) {
 		return nil

@@ -24,7 +24,7 @@ type definitions struct {
 
 	mu       sync.Mutex
 	states   map[schema.GroupResource]watchlist.Condition
-	defined  map[schema.GroupResource]string // UIDs of CRDs, as far as they were seen
+	defined  map[schema.GroupResource]string // UIDs of the CRDs seen so far
 	removed  map[schema.GroupResource]bool   // resources whose CRD was deleted
 	removals map[schema.GroupResource]int    // how often that happened
 	reported bool                            // that they cannot be watched

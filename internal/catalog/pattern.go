@@ -11,8 +11,8 @@ import (
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/scope"
 )
 
-// Pattern selects resources by name, where * stands for any text. It is matched with the plural name and the API group
-// separately. Create it with [ParsePattern].
+// Pattern selects resources by name; * matches any text. It is matched with the plural name and the API group separately.
+// Create it with [ParsePattern].
 type Pattern struct {
 	text     string
 	plural   string
@@ -67,7 +67,7 @@ func (p *Pattern) matches(r schema.GroupResource) bool {
 	return p.group == r.Group
 }
 
-// selects reports whether the pattern selects a resource, as far as that depends on its name.
+// selects reports whether the pattern may select a resource of this name.
 func (p *Pattern) selects(r schema.GroupResource) bool {
 	return p.matches(r) && !neverByPattern(r) && !slices.ContainsFunc(p.exclude, func(e Pattern) bool { return e.matches(r) })
 }

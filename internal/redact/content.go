@@ -7,14 +7,14 @@ import (
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/jsonscan"
 )
 
-// Content is what an object holds, as hashes of the object as it came, so that a change of a value that is masked is a
-// change too. Equal sums are equal contents, but for one chance in 2^64 for each pair that is compared. The hashes of
-// sections are short, because one is kept for each section of each object: a section that has changed looks as if it had
-// not once in 65,536 times. Only what a record says of the change depends on them, never whether there is a record.
+// Content identifies the content of an object by hashes. They are made of the object before redaction, so that a change
+// of a masked value counts as well. Two different contents have the same sum with a probability of 2^-64. The hashes of
+// sections have only 16 bits, because one is kept for each section of each object: one change in 65,536 goes unnoticed in
+// its section. They only decide which sections a record names, never whether there is a record.
 //
-// What does not count: apiVersion and kind, which items of a LIST lack; metadata.resourceVersion and
-// metadata.managedFields; and what the plan ignores. The order of the members of the object and of its metadata does not
-// count either; deeper, and in the spelling of strings and numbers, an API server is taken to write alike what is alike.
+// The hashes leave out apiVersion and kind, which the items of a LIST lack, metadata.resourceVersion,
+// metadata.managedFields, and what the plan ignores. They do not depend on the order of the members of the object and of
+// its metadata. Below that, they assume that an API server always writes the same value in the same way.
 type Content struct {
 	Sum      uint64           // 0: not known
 	Sections [Sections]uint16 // 0: the object has no such section, or none are known
@@ -22,9 +22,9 @@ type Content struct {
 	Writer   uint16           // of the newest of managedFields; 0: there is none, or it is not known
 }
 
-// contentPurpose is what the key of sums is derived for. What counts is a part of it, so that where that changes, with the
-// configuration or with a release, a sum that was kept is equal to no other. A release that changes what counts in other
-// ways, or how it is hashed, has to have another purpose.
+// contentPurpose is the purpose for which the key of sums is derived. The ignored paths are added to it, so that a stored
+// sum never equals one that was made with other ignored paths. A release that otherwise changes what is hashed, or how,
+// needs another purpose.
 const contentPurpose = "k8s_watchlist content 1\n"
 
 // memberSpan is a member of the object, or of its metadata: data[key:end], with the value from data[value] on.
@@ -33,7 +33,7 @@ type memberSpan struct {
 	inMetadata      bool
 }
 
-// level is which members of an object are a part of its content: those of its own, and those of its metadata.
+// level marks the objects whose members are hashed: the object itself and its metadata.
 type level uint8
 
 const (
@@ -116,7 +116,7 @@ func (w *walk) hash(data []byte, members []memberSpan) Content {
 	return c
 }
 
-// isVersioning reports whether a member says in what version an object is, and not what it holds.
+// isVersioning reports whether a member identifies a version of the object, and is no part of its content.
 func isVersioning(key []byte, inMetadata bool) bool {
 	if inMetadata {
 		return string(key) == "resourceVersion" || string(key) == "managedFields"

@@ -9,22 +9,22 @@ import (
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/jsonscan"
 )
 
-// Ignored names parts of objects that do not count: an object in which nothing else has changed has not changed.
+// Ignored names parts of objects whose changes do not count: an object that differs only in them is unchanged.
 type Ignored struct {
 	Group, Resource string   // API group and plural name; no resource: all of them
 	Paths           []string // keys joined by dots; * is any key or element; see matchPath
 }
 
-// UsuallyIgnored are signs of life, and notes of what another object has a record of.
+// UsuallyIgnored are heartbeats, and copies of what other objects record.
 var UsuallyIgnored = []Ignored{
 	// Which generation a controller has seen.
 	{Paths: []string{"status.observedGeneration"}},
-	// When a leader was last alive whose lock is an annotation of any object, as before there were Leases.
+	// The heartbeat of a leader election whose lock is an annotation of some object, as before Leases existed.
 	// https://github.com/kubernetes/kubernetes/blob/v1.23.0/staging/src/k8s.io/client-go/tools/leaderelection/resourcelock/endpointslock.go
 	{Paths: []string{"metadata.annotations.control-plane.alpha.kubernetes.io/leader.renewTime"}},
 	{Group: "coordination.k8s.io", Resource: "leases", Paths: []string{"spec.renewTime"}},
 	{Resource: "nodes", Paths: []string{"status.conditions.*.lastHeartbeatTime"}},
-	// When the first of the changes of Pods or the Service came that the endpoints follow.
+	// The time of the change of a Pod or Service that caused the last update of the endpoints.
 	// https://kubernetes.io/docs/reference/labels-annotations-taints/#endpoints-kubernetes-io-last-change-trigger-time
 	{Resource: "endpoints", Paths: []string{"metadata.annotations.endpoints.kubernetes.io/last-change-trigger-time"}},
 	{Group: "discovery.k8s.io", Resource: "endpointslices", Paths: []string{"metadata.annotations.endpoints.kubernetes.io/last-change-trigger-time"}},
@@ -49,11 +49,11 @@ func ignoredIn(all []Ignored, group, resource string) []string {
 	return slices.Compact(paths)
 }
 
-// ignoredPath is what is left of a path at some place of an object.
+// ignoredPath is the rest of a path below some part of an object.
 type ignoredPath struct {
 	rest string
-	// last is in the last key of the path and around in one before it, as a server writes them, so that where they do not
-	// occur the path leads nowhere; "" where no such word is known.
+	// last occurs in the last key of the path and around in an earlier one, in the form in which a server writes them. In a
+	// text without them, the path matches nothing. "" if there is no such word.
 	last, around string
 }
 
@@ -93,7 +93,7 @@ func newIgnoredPath(rest string) ignoredPath {
 	return p
 }
 
-// isUnusualInKeys reports whether a server may write the character in another way, or the path does not mean it.
+// isUnusualInKeys reports whether a server may escape the character, or a path gives it another meaning.
 func isUnusualInKeys(c rune) bool {
 	return c != '-' && c != '_' && c != '/' && (c < '0' || c > '9') && (c < 'A' || c > 'Z') && (c < 'a' || c > 'z')
 }
@@ -134,8 +134,8 @@ func (w *walk) counting(data []byte, m *memberSpan, key []byte, paths []ignoredP
 
 func isContainer(first byte) bool { return first == '{' || first == '[' || first == '"' }
 
-// mayHold reports whether one of the paths may lead to something in the text, or to where something is missing: an empty
-// object, or a document in a string, which is hashed in another form than the string.
+// mayHold reports whether one of the paths may match something in the text. An empty object counts, because the ignored
+// part may be missing from it, and so does a document in a string, which is hashed in another form than the string.
 func mayHold(text []byte, paths []ignoredPath) bool {
 	for _, p := range paths {
 		switch {
@@ -150,10 +150,10 @@ func mayHold(text []byte, paths []ignoredPath) bool {
 	return false
 }
 
-// cutter copies a value without the parts that do not count. An object on the way to such a part does not count either if
-// it has nothing else: some writers leave out only the part, others the whole object.
+// cutter copies a value without the parts that do not count. An object that contains nothing else does not count either:
+// some writers leave out only the part, others the object around it.
 //
-// The output is only hashed. It equals the value as it is written if nothing is cut.
+// The output is only hashed. If nothing is cut, it equals the text of the value.
 type cutter struct {
 	data  []byte
 	out   []byte
@@ -162,7 +162,7 @@ type cutter struct {
 }
 
 // below returns the paths at the member with this key, or at the element with this number or name. It reports whether the
-// whole member does not count. The star in a path stands for any key or element if anyKey is set.
+// whole member does not count. If anyKey is set, the star in a path matches any key or element.
 func (c *cutter) below(paths []ignoredPath, key []byte, anyKey bool) (rest []ignoredPath, whole bool) {
 	start := len(c.paths)
 	for _, p := range paths {

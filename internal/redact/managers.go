@@ -7,12 +7,12 @@ import (
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/jsonscan"
 )
 
-// writers are the newest entries of managedFields, as the places where their parts stand.
+// writers holds the positions of the newest entries of managedFields.
 type writers struct {
-	at     time.Time // of the entry under way
+	at     time.Time // of the current entry
 	newest time.Time
 	// The last of the newest entries for the object itself or a subresource other than its status, and the last of those
-	// for its status. Times have whole seconds, in which a controller may well follow whoever changed the spec.
+	// for its status. Times have whole seconds, and a controller often follows a change of the spec within the same one.
 	entries [2]writer
 }
 
@@ -21,7 +21,7 @@ type writer struct {
 	name, operation, subresource span
 }
 
-// wroteAt takes in a time of the entry under way. It has one, but whoever writes JSON may write more.
+// wroteAt adds a time of the current entry. Entries have one, but a text may repeat it.
 func (w *writers) wroteAt(at time.Time) {
 	if at.After(w.newest) {
 		w.newest = at
@@ -31,7 +31,7 @@ func (w *writers) wroteAt(at time.Time) {
 	}
 }
 
-// end takes in the entry that ends, of which these parts were found, in the order of their notes.
+// end adds the current entry, which is complete. found holds its parts in the order of their notes.
 func (w *writers) end(data []byte, found []span) {
 	e := writer{w.at, found[0], found[1], found[2]}
 	w.at = time.Time{}
@@ -58,7 +58,7 @@ func (w *writers) last() (entries []writer) {
 	return w.entries[:]
 }
 
-// writer is a hash of who wrote last and when, by which it can be told whether somebody has written since.
+// writer returns a hash of who wrote last and when. While it stays the same, managedFields show no other writer.
 func (f *facts) writer(key *sumKey, data []byte) uint16 {
 	var sum uint64
 	for _, e := range f.writers.last() {
@@ -67,7 +67,7 @@ func (f *facts) writer(key *sumKey, data []byte) uint16 {
 	return uint16(sum ^ sum>>16 ^ sum>>32)
 }
 
-// managers returns who wrote last. Nothing of managedFields is in the JSON, so that the names are kept by the plan.
+// managers returns who wrote last. managedFields are not in the JSON, so the names are kept by the plan.
 func (w *walk) managers() (managers [2]Manager) {
 	for i, e := range w.facts.writers.last() {
 		managers[i] = Manager{
@@ -82,10 +82,10 @@ func (w *walk) managers() (managers [2]Manager) {
 // managerTable keeps the names of managers, of which there are few, so that not every object needs its own copy.
 type managerTable struct {
 	mu    sync.Mutex
-	names map[string]string // as they may be seen, by the inside of the string
+	names map[string]string // redacted, by the inside of the string
 }
 
-// mostManagers is how many names are kept. A program may call itself by another name each time.
+// mostManagers is how many names are kept. A program may use another name each time.
 const mostManagers = 1000
 
 func (t *managerTable) name(w *walk, s span) string {

@@ -49,7 +49,7 @@ type Times struct {
 	Observed time.Time
 }
 
-// Manager is who wrote an object, as far as its managedFields say.
+// Manager is who wrote an object, as far as its managedFields show.
 type Manager struct {
 	Name        string
 	Operation   string // Apply or Update

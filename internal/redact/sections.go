@@ -11,14 +11,14 @@ import (
 // Sections is for how many sections of an object a hash is kept.
 const Sections = 11
 
-// The sections of the metadata that are told apart, and the last one, which all others share.
+// The sections of the metadata, and the last section, which all other members share.
 const (
 	sectionLabels = iota
 	sectionAnnotations
 	sectionFinalizers
 	sectionOwners
 	sectionDeletion
-	firstNamed // from here on the members of the object, in the order in which they were met
+	firstNamed // the first section of the object's own members, which get theirs in the order in which they are met
 
 	sectionOther = Sections - 1
 	noSection    = -1
@@ -29,14 +29,14 @@ var metadataSections = [firstNamed]string{
 	sectionOwners: "metadata.ownerReferences", sectionDeletion: "metadata.deletionTimestamp",
 }
 
-// otherSection names what has no section of its own.
+// otherSection is the name of the section that members without one of their own share.
 const otherSection = "other"
 
-// longestSection is how long the name of a section may be, in bytes.
+// longestSection is the maximum length of a section's name, in bytes.
 const longestSection = 63
 
-// sectionTable says which member of the objects of a resource has which section. Kinds have few members besides their
-// metadata, mostly two. Those that come too late share one section.
+// sectionTable assigns sections to the members of a resource's objects. Most kinds have two members besides metadata. If
+// there are more members than sections, the last ones share one.
 type sectionTable struct {
 	names atomic.Pointer[[]string] // of the sections from firstNamed on
 	mu    sync.Mutex               // for who adds one
@@ -63,7 +63,7 @@ func (t *sectionTable) of(key []byte, inMetadata bool) int {
 		case "deletionTimestamp", "deletionGracePeriodSeconds":
 			return sectionDeletion
 		case "name", "namespace", "uid", "generateName", "creationTimestamp", "selfLink", "generation":
-			return noSection // they never change, or with everything
+			return noSection // these never change, or change with everything else
 		}
 		return sectionOther
 	}
@@ -110,7 +110,7 @@ type SectionSet struct {
 	bits  uint16
 }
 
-// Changed returns the sections in which two contents of an object differ: none where those of one are not known.
+// Changed returns the sections in which two contents of an object differ: none if the sections of one are not known.
 func (p *Plan) Changed(before, after *Content) SectionSet {
 	if !before.Detailed || !after.Detailed {
 		return SectionSet{}
@@ -127,7 +127,7 @@ func (p *Plan) Changed(before, after *Content) SectionSet {
 // IsEmpty reports whether no section is in the set.
 func (s SectionSet) IsEmpty() bool { return s.bits == 0 }
 
-// IsDeletion reports whether all that is in the set is that the object was marked for deletion.
+// IsDeletion reports whether the set holds nothing but the mark for deletion.
 func (s SectionSet) IsDeletion() bool { return s.bits == 1<<sectionDeletion }
 
 // Names are the names of the sections, in order: the members of an object (spec, status, data), and those of its metadata
@@ -143,7 +143,7 @@ func (s SectionSet) Names() []string {
 	return names
 }
 
-// IsOnly reports whether the section of that name is all that is in the set.
+// IsOnly reports whether the set holds exactly the section with this name.
 func (s SectionSet) IsOnly(name string) bool {
 	return bits.OnesCount16(s.bits) == 1 && s.table.name(bits.TrailingZeros16(s.bits)) == name
 }

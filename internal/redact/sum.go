@@ -9,12 +9,12 @@ import (
 
 // sumKey makes keyed hashes of contents. Whoever writes an object must not be able to find another content with the same
 // hash, since that change would not be emitted. So the hash is SipHash-1-3, a pseudorandom function of a secret key, as the
-// hash tables of Rust and Ruby have it (https://www.aumasson.jp/siphash/siphash.pdf). xxhash and its like are faster, but
+// hash tables of Rust and Ruby use it (https://www.aumasson.jp/siphash/siphash.pdf). xxhash and its like are faster, but
 // have collisions that hold under every seed, and the seed of hash/maphash ends with the process, so that no hash could be
 // kept in a checkpoint.
 type sumKey [2]uint64
 
-// newSumKey derives a key from a secret. Keys for different purposes have nothing to do with one another.
+// newSumKey derives a key from a secret. Keys for different purposes are independent.
 func newSumKey(secret []byte, purpose string) sumKey {
 	mac := hmac.New(sha256.New, secret)
 	mac.Write([]byte(purpose))

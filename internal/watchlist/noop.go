@@ -7,13 +7,12 @@ import (
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/redact"
 )
 
-// A version of an object that has the content that was emitted last is passed over: whoever reads the records learns
-// nothing from it. The position and the inventory move all the same, here and in the checkpoint, so that it is not looked
-// at again.
+// A version of an object with the content that was emitted last is not emitted: a record of it would contain nothing new.
+// The position and the inventory move past it, here and in the checkpoint, so that it is not examined again.
 
-// isNoop reports whether another version of an object need not be emitted. After the history was set back it has to be,
-// unless the last record has no higher version, which would make the coming ones look old. What dedup holds back was not
-// emitted yet.
+// isNoop reports whether a version of an object changes nothing and need not be emitted. After the history was set back, a
+// version lower than that of the last record has to be emitted, or the next changes would look older than that record.
+// States that dedup holds back were not emitted yet, so there is nothing to compare with.
 func (r *Reader) isNoop(key Key, obj *redact.Object) bool {
 	if !r.SuppressNoop || r.dedup != nil || !r.holdsTheSame(key, obj) {
 		return false
@@ -41,11 +40,11 @@ func (r *Reader) passOver(ctx context.Context, c Change, timeout time.Duration) 
 	return nil
 }
 
-// sameWriter is how long after the newest entry of managedFields that entry may be of one more change. Its time has whole
-// seconds, so that a second change within one leaves it as it is.
+// sameWriter is how long the newest entry of managedFields may stand for another change too. Its time has whole seconds, so
+// a second change within the same second leaves the entry as it is.
 const sameWriter = 2 * time.Second
 
-// explain says what changed, and who changed it, as far as that can be known.
+// explain sets which sections changed, and who changed them, as far as that can be known.
 func (r *Reader) explain(c *Change) {
 	var before redact.Content
 	switch c.Type {
@@ -59,9 +58,9 @@ func (r *Reader) explain(c *Change) {
 	obj := &c.Object
 	switch isSame := before.Writer != 0 && before.Writer == obj.Content.Writer; {
 	case c.Sections.IsDeletion():
-		// managedFields do not say who deletes.
+		// managedFields do not record who deletes an object.
 	case isSame && r.Now().Sub(obj.Times.Updated) > sameWriter:
-		// They do not say either who took something away, as a label or a finalizer.
+		// Nor do they record who removed something, such as a label or a finalizer.
 	case obj.Managers[1].Name != "" && c.Sections.IsOnly("status"):
 		c.Manager = obj.Managers[1]
 	default:

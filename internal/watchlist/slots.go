@@ -29,8 +29,8 @@ type Slots struct {
 // NewSlots returns slots for n snapshots.
 func NewSlots(n int) *Slots { return &Slots{free: n} }
 
-// Rank is how soon a resource gets its turn among others. Resources of the same rank that are known to be smaller come
-// first, so that most of them are soon complete.
+// Rank decides which resource gets a slot first. Among resources of the same rank, those known to be smaller come first, so
+// that most of them are complete soon.
 type Rank uint8
 
 const (

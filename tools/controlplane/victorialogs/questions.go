@@ -13,7 +13,7 @@ type Question struct {
 
 const lastHour = "_time:1h "
 
-// Questions returns what changed in the namespace, who scaled its Deployments, and what disappeared from it, each in the
+// Questions returns what changed in the namespace, how its Deployments were scaled, and what disappeared from it, each in the
 // last hour. docs/backends.md has the same queries.
 func Questions(namespace string) []Question {
 	in := " k8s.namespace.name:=" + strconv.Quote(namespace)
@@ -22,7 +22,7 @@ func Questions(namespace string) []Question {
 		Query:   lastHour + `{event_name=~"k8s[.]object[.](added|modified|deleted)"}` + in + ` | sort by (_time, k8s.object.resource_version)`,
 		Columns: []string{"_time", "k8s.change.type", "k8s.object.kind", "k8s.object.name"},
 	}, {
-		Title: "Who changed its Deployments, and to how many replicas?",
+		Title: "How did its Deployments change, and to how many replicas?",
 		Query: lastHour + `{event_name="k8s.object.modified"}` + in + ` k8s.resource.name:=deployments` +
 			` | unpack_json fields (spec.replicas) | sort by (_time, k8s.object.resource_version)`,
 		Columns: []string{"_time", "k8s.object.name", "spec.replicas"},
