@@ -29,6 +29,17 @@ func checkPattern(pattern string) error {
 	return nil
 }
 
+// checkExactName is checkName where a pattern is not possible. The message asks to name each resource that whose describes.
+func checkExactName(name, whose string) error {
+	if err := checkName(name); err != nil {
+		return err
+	}
+	if glob.Has(name) {
+		return fmt.Errorf("%q is a pattern; name each resource %s", name, whose)
+	}
+	return nil
+}
+
 // onlyNameCharacters reports whether a pattern can match the name of a resource.
 func onlyNameCharacters(pattern string) bool {
 	return !strings.ContainsFunc(pattern, func(r rune) bool {

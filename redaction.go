@@ -14,7 +14,6 @@ import (
 	"go.uber.org/zap"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/k8swatchlist/k8swatchlistreceiver/internal/glob"
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/redact"
 )
 
@@ -121,10 +120,8 @@ func (c *RedactionConfig) validate() []error {
 // validate returns errors that begin with the key inside the entry.
 func (c *RedactionKeepConfig) validate() []error {
 	var errs []error
-	if err := checkName(c.Resource); err != nil {
+	if err := checkExactName(c.Resource, "whose values may be kept"); err != nil {
 		errs = append(errs, fmt.Errorf("resource: %w", err))
-	} else if glob.Has(c.Resource) {
-		errs = append(errs, fmt.Errorf("resource: %q is a pattern; name each resource whose values may be kept", c.Resource))
 	}
 	for _, resource := range resourcesNamed(c.Resource) {
 		if resource == (schema.GroupResource{Resource: "secrets"}) {

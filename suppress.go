@@ -59,10 +59,8 @@ func (c *SuppressConfig) validate() []error {
 // validate returns errors that begin with the key inside the entry.
 func (c *SuppressIgnoreConfig) validate() []error {
 	var errs []error
-	if err := checkName(c.Resource); err != nil {
+	if err := checkExactName(c.Resource, "whose parts are ignored"); err != nil {
 		errs = append(errs, fmt.Errorf("resource: %w", err))
-	} else if glob.Has(c.Resource) {
-		errs = append(errs, fmt.Errorf("resource: %q is a pattern; name each resource whose parts are ignored", c.Resource))
 	}
 	if len(c.Paths) == 0 {
 		errs = append(errs, errors.New("paths: is missing; name what to ignore, as in paths: [status.lastSyncTime]"))

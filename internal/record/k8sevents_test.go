@@ -32,23 +32,9 @@ func decoded(t *testing.T, of *scope.Scope, changeType watchlist.Type, json stri
 	return watchlist.Change{Scope: of, Type: changeType, Origin: watchlist.Live, Object: object, ReadAt: read}
 }
 
-// k8sEvent builds the one record of a change and checks what all records of the format have in common.
 func k8sEvent(t *testing.T, c watchlist.Change) (record plog.LogRecord, resource map[string]any) {
 	t.Helper()
-	logs := NewBuilder(Options{
-		ClusterUID: "8a1c", ProcessKey: true, EventBody: EventObject, ScopeName: "ours", ScopeVersion: "1.2.3",
-		FormatOf: always(FormatK8sEvents),
-	}).Build([]watchlist.Change{c})
-	require.Equal(t, 1, logs.LogRecordCount())
-	of := logs.ResourceLogs().At(0)
-	scope := of.ScopeLogs().At(0)
-	assert.Equal(t, "github.com/open-telemetry/opentelemetry-collector-contrib/receiver/k8seventsreceiver", scope.Scope().Name())
-	assert.Equal(t, "1.2.3", scope.Scope().Version())
-	assert.Empty(t, of.SchemaUrl()+scope.SchemaUrl())
-	record = scope.LogRecords().At(0)
-	assert.Empty(t, record.EventName())
-	assert.Equal(t, read, record.ObservedTimestamp().AsTime())
-	return record, of.Resource().Attributes().AsRaw()
+	return inFormat(t, FormatK8sEvents, "github.com/open-telemetry/opentelemetry-collector-contrib/receiver/k8seventsreceiver", c)
 }
 
 func TestK8sEvents(t *testing.T) {

@@ -15,26 +15,33 @@ import (
 // always is a format for every scope.
 func always(f Format) func(*scope.Scope) Format { return func(*scope.Scope) Format { return f } }
 
-// k8sObject builds the one record of a change and checks what all records of the format have in common.
-func k8sObject(t *testing.T, c watchlist.Change) (record plog.LogRecord, resource map[string]any) {
+// inFormat builds the one record of a change in the format of another receiver, whose scope has this name, and checks what
+// all records of such formats have in common.
+func inFormat(t *testing.T, format Format, scopeName string, c watchlist.Change) (record plog.LogRecord, resource map[string]any) {
 	t.Helper()
 	logs := NewBuilder(Options{
-		ClusterUID: "8a1c", ProcessKey: true, Body: BodyJSON, ScopeName: "ours", ScopeVersion: "1.2.3",
-		FormatOf: always(FormatK8sObjects),
+		ClusterUID: "8a1c", ProcessKey: true, Body: BodyJSON, EventBody: EventObject, ScopeName: "ours", ScopeVersion: "1.2.3",
+		FormatOf: always(format),
 	}).Build([]watchlist.Change{c})
 	require.Equal(t, 1, logs.LogRecordCount())
 	of := logs.ResourceLogs().At(0)
 	scope := of.ScopeLogs().At(0)
-	assert.Equal(t, "github.com/open-telemetry/opentelemetry-collector-contrib/receiver/k8sobjectsreceiver", scope.Scope().Name())
+	assert.Equal(t, scopeName, scope.Scope().Name())
 	assert.Equal(t, "1.2.3", scope.Scope().Version())
 	assert.Empty(t, of.SchemaUrl()+scope.SchemaUrl())
 	record = scope.LogRecords().At(0)
 	assert.Empty(t, record.EventName())
-	assert.Zero(t, record.Timestamp())
 	assert.Equal(t, read, record.ObservedTimestamp().AsTime())
+	return record, of.Resource().Attributes().AsRaw()
+}
+
+func k8sObject(t *testing.T, c watchlist.Change) (record plog.LogRecord, resource map[string]any) {
+	t.Helper()
+	record, resource = inFormat(t, FormatK8sObjects, "github.com/open-telemetry/opentelemetry-collector-contrib/receiver/k8sobjectsreceiver", c)
+	assert.Zero(t, record.Timestamp())
 	assert.Zero(t, record.SeverityNumber())
 	assert.Empty(t, record.SeverityText())
-	return record, of.Resource().Attributes().AsRaw()
+	return record, resource
 }
 
 func TestK8sObjects(t *testing.T) {
