@@ -51,6 +51,12 @@ func TestDamagedFileOfFileStorage(t *testing.T) {
 			return file
 		}
 	}
+	erase := func(from, to int) func([]byte) []byte {
+		return func(file []byte) []byte {
+			clear(file[from:to])
+			return file
+		}
+	}
 	cut := func(to func(size int) int) func([]byte) []byte {
 		return func(file []byte) []byte { return file[:to(len(file))] }
 	}
@@ -66,8 +72,9 @@ func TestDamagedFileOfFileStorage(t *testing.T) {
 		"inside of a value": {func(b []byte) []byte {
 			return bytes.Replace(b, []byte("checkout-"), []byte("checkXXX-"), 1)
 		}, goesOn, goesOn}, // it is not detectable
-		"everything is cut off":        {cut(func(int) int { return 0 }), afresh, afresh},
-		"inside of a page":             {overwrite(21*page+100, 21*page+2000), without, afresh},
+		"everything is cut off": {cut(func(int) int { return 0 }), afresh, afresh},
+		// Zeros, as after a power failure. Of other bytes bbolt may take some for offsets beyond the file, and crash.
+		"inside of a page":             {erase(21*page+100, 21*page+2000), without, afresh},
 		"both of the first pages":      {overwrite(0, 2*page), without, without},
 		"cut within the first page":    {cut(func(int) int { return 100 }), without, without},
 		"everything":                   {overwrite(0, all), without, without},
