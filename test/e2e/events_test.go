@@ -276,6 +276,8 @@ func TestEventsWithinAnInterval(t *testing.T) {
 	createEvent(t, c, "stopped")
 	r.Records.AwaitObject(t, "events", "stopped", "ADDED", catchUp)
 	count("stopped", 2, 3)
+	createEvent(t, c, "after") // which is read after the last state of the other
+	r.Records.AwaitObject(t, "events", "after", "ADDED", catchUp)
 	harness.Poll(t, catchUp, "the states between to be suppressed", func() string {
 		if n := r.Count(t, "otelcol_k8s_watchlist_suppressed", attribute.String("reason", "dedup_interval")); n < 1 {
 			return fmt.Sprintf("%d are", n)
