@@ -194,6 +194,7 @@ func (k *Keeper) abandon(ctx context.Context, req *restore) (watchlist.Progress,
 	if cause == nil {
 		cause = errNoAnswer
 		k.fares.failing(errNoAnswer)
+		signal(k.wake) // to find out when the storage works again
 	}
 	return watchlist.Progress{Later: req.answered}, cause
 }

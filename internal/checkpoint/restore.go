@@ -106,17 +106,17 @@ type plan struct {
 // restoreAll answers all waiting readers, and reads the storage once for all of them.
 func (k *Keeper) restoreAll() error {
 	k.mu.Lock()
-	var waiting []*restore
+	var waiting, abandoned []*restore
 	unwritten := false
 	for _, r := range k.restores {
 		if r.waits() {
 			waiting = append(waiting, r)
 			unwritten = unwritten || k.stores[r.scope] != nil
 		} else {
-			r.answer(watchlist.Progress{}, nil) // it may ask again
+			abandoned = append(abandoned, r)
 		}
 	}
-	k.restores = nil
+	k.restores = abandoned
 	k.mu.Unlock()
 	if len(waiting) > 0 {
 		var err error
@@ -135,6 +135,22 @@ func (k *Keeper) restoreAll() error {
 		signal(k.wake)
 	}
 	return k.sweep()
+}
+
+// invite lets the readers that have continued without an answer ask again, if the storage works.
+func (k *Keeper) invite() {
+	if k.fares.cause() != nil {
+		return
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.restores = slices.DeleteFunc(k.restores, func(r *restore) bool {
+		waits := r.waits()
+		if !waits {
+			r.answer(watchlist.Progress{}, nil)
+		}
+		return !waits
+	})
 }
 
 // restoreThese answers all of the readers, or none if it returns an error.

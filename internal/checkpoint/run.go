@@ -127,6 +127,7 @@ func (k *Keeper) turn() error {
 	err := k.call("write checkpoints", func() error { return k.write(nil) })
 	if err == nil {
 		k.fares.well()
+		k.invite()
 	}
 	return err
 }
@@ -152,7 +153,11 @@ func (k *Keeper) serve() error {
 	if failed != nil {
 		return failed
 	}
-	return k.call("read checkpoints", k.restoreAll)
+	err := k.call("read checkpoints", k.restoreAll)
+	if err == nil {
+		k.invite()
+	}
+	return err
 }
 
 // call calls the storage, and notes a failure.
