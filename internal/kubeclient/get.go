@@ -106,6 +106,10 @@ func (c *Client) send(ctx context.Context, cancel context.CancelCauseFunc, s *se
 	})
 	defer headers.Stop() // it also bounds reading an error's body
 	res, err := s.http.Do(req)
+	if err == nil && ctx.Err() != nil { // a server that notices the cancellation may still answer
+		res.Body.Close()
+		err = ctx.Err()
+	}
 	if err != nil {
 		err = cause(ctx, err)
 		if refusedByTLS(err) {
