@@ -14,6 +14,7 @@ CHAOS_SEEDS    ?= 5
 CHAOS_DURATION ?= 6m
 
 COLLECTOR := bin/otelcol-watchlist
+COMMAND   := bin/k8swatchlist
 PEER      := bin/otelcol-peer
 VICTORIALOGS := bin/tools/victoria-logs
 PROGRESS  := tools/progress.sh
@@ -26,14 +27,15 @@ export GOWORK  := off
 RACE := $(if $(filter 1,$(shell $(GO) env CGO_ENABLED)),-race)
 
 # The sources of the Collector: the root module without its tests.
-SOURCES := $(shell find . \( -path ./.git -o -path ./bin -o -path ./tools -o -path ./test -o -path ./bench -o -path ./internal/testkit \) -prune \
+SOURCES := $(shell find . \( -path ./.git -o -path ./bin -o -path ./cmd -o -path ./tools -o -path ./test -o -path ./bench -o -path ./internal/testkit \) -prune \
 	-o -name '*.go' ! -name '*_test.go' -print)
 BENCH_SOURCES := $(shell find bench -name '*.go' ! -name '*_test.go') bench/go.mod bench/go.sum
+COMMAND_SOURCES := $(shell find cmd -name '*.go' ! -name '*_test.go') cmd/k8swatchlist/go.mod cmd/k8swatchlist/go.sum
 RUN_SOURCES := $(shell find tools/controlplane -name '*.go' ! -name '*_test.go')
 
 # Modules with our own packages, and modules that only pin other programs.
 PINS    := tools tools/kubernetes tools/linters tools/victorialogs
-MODULES := . $(filter-out $(PINS),$(patsubst %/go.mod,%,$(wildcard */go.mod internal/*/go.mod tools/*/go.mod)))
+MODULES := . $(filter-out $(PINS),$(patsubst %/go.mod,%,$(wildcard */go.mod cmd/*/go.mod internal/*/go.mod tools/*/go.mod)))
 
 SCRIPTS := .ci/run $(wildcard tools/*.sh)
 
@@ -66,6 +68,13 @@ bin/tools/redact: $(SOURCES) tools/redact/main.go tools/redact/go.mod tools/reda
 	@cd tools/redact && ../progress.sh -q "building the program of make redact" $(GO) build -v -o ../../$@ .
 	@touch $@
 
+.PHONY: command
+command: $(COMMAND) ## Build bin/k8swatchlist, the command that prepares and checks the receiver
+
+$(COMMAND): $(COMMAND_SOURCES) $(SOURCES)
+	@cd cmd/k8swatchlist && ../../tools/progress.sh -q "building the command" $(GO) build -v -o ../../$@ .
+	@touch $@
+
 .PHONY: redact
 redact: bin/tools/redact ## Print the objects on standard input as they would be emitted, and which rule masked what
 	@bin/tools/redact $(REDACT_FLAGS)
@@ -89,7 +98,7 @@ demo-picture: RUN_FLAGS = -picture docs/img/victorialogs.png -pace 500ms
 demo-picture: demo ## Take the picture in README.md, with chromium or the browser in $BROWSER
 
 .PHONY: test
-test: test-unit test-cost test-fuzz test-bench test-scripts test-ocb test-controlplane test-e2e test-chaos ## Run all tests
+test: test-unit test-cost test-fuzz test-bench test-scripts test-ocb test-controlplane test-e2e test-command test-chaos ## Run all tests
 	@echo "all tests passed"
 
 .PHONY: test-unit
@@ -136,6 +145,19 @@ test-e2e: $(COLLECTOR) $(PEER) $(VICTORIALOGS) ## Run the end-to-end tests, agai
 		VICTORIALOGS_BINARY=$(CURDIR)/$(VICTORIALOGS) && \
 	../tools/progress.sh "end-to-end tests" $(GO) test $(RACE) -v -timeout 30m ./e2e/... ./harness/... && \
 	../tools/progress.sh "no secret leaves the collector" $(GO) test $(RACE) -v -timeout 15m ./redaction/...
+
+.PHONY: test-command
+test-command: $(COMMAND) $(COLLECTOR) ## Run the tests of the command, also against a real control plane and the real collector
+	@cd cmd/k8swatchlist && ../../tools/progress.sh "unit tests of the command" $(GO) test $(RACE) -timeout 10m ./...
+	@folder=$$($(GET_CONTROL_PLANE)) || exit; cd test && \
+	KUBEBUILDER_ASSETS=$$folder OTELCOL_BINARY=$(CURDIR)/$(COLLECTOR) K8SWATCHLIST_BINARY=$(CURDIR)/$(COMMAND) \
+	../tools/progress.sh "end-to-end tests of the command" $(GO) test $(RACE) -v -timeout 10m ./command/...
+
+.PHONY: command-docs
+command-docs: $(COMMAND) $(COLLECTOR) ## Write the transcripts of docs/command.md again
+	@folder=$$($(GET_CONTROL_PLANE)) || exit; cd test && \
+	KUBEBUILDER_ASSETS=$$folder OTELCOL_BINARY=$(CURDIR)/$(COLLECTOR) K8SWATCHLIST_BINARY=$(CURDIR)/$(COMMAND) COMMAND_DOCS=write \
+	$(GO) test -count 1 -timeout 10m -run TestTranscripts ./command
 
 # A run of at least 90 seconds has every kind of fault at least once.
 test-chaos: CHAOS_SEED = 11

@@ -169,12 +169,7 @@ func (c *Catalog) Run(ctx context.Context) {
 }
 
 // followsDefinitions reports whether resources other than the built-in ones are configured.
-func (c *Catalog) followsDefinitions() bool {
-	return slices.ContainsFunc(c.Specs, func(s Spec) bool {
-		_, isBuiltin := BuiltinNamed(s.Resource, s.Group, s.GroupKnown)
-		return s.Pattern != nil || !isBuiltin
-	})
-}
+func (c *Catalog) followsDefinitions() bool { return FollowsDefinitions(c.Specs) }
 
 // nextDiscovery returns how long to wait before discovery is asked again. missing means that a configured resource is
 // not served yet.

@@ -463,3 +463,45 @@ func TestDiscoveryIsShared(t *testing.T) {
 		assert.Less(t, server.discoveries, 40)
 	})
 }
+
+// Resolve answers at once what a catalog would read.
+func TestResolve(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		network := pipenet.New()
+		stop := network.Serve(&apiServer{began: time.Now()})
+		client, err := kubeclient.New(&rest.Config{Host: "http://apiserver", Dial: network.Dial, QPS: 1000, Burst: 1000})
+		require.NoError(t, err)
+		specs := append(catalog.Expand(0, "pods", catalog.Spec{Namespaces: []string{"b", "a"}}), pattern("*", false, "nodes"))
+		specs = append(specs, catalog.Expand(2, "nothings.example.com", catalog.Spec{})...)
+		resolved, failures, err := catalog.Resolve(t.Context(), specs, client)
+		require.NoError(t, err)
+		var found []string
+		for _, r := range resolved {
+			found = append(found, r.Spec.Key+" "+r.API.Version+" "+r.Scope.String())
+		}
+		assert.Equal(t, []string{
+			"resources[0] v1 pods in namespace a", "resources[0] v1 pods in namespace b",
+			"resources[0] v1 deployments.apps", "resources[0] v1 deployments.extensions.other.io",
+		}, found)
+		require.Len(t, failures, 1)
+		assert.ErrorContains(t, failures[0], "nothings.example.com")
+		client.Close()
+		stop()
+		synctest.Wait()
+	})
+}
+
+func TestWholeGroup(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]string{
+		"*.cert-manager.io": "cert-manager.io", "*.apps": "", "*": "", "*.*": "", "*.*.istio.io": "", "cert*.cert-manager.io": "", "*.storage.k8s.io": "",
+	} {
+		group, ok := pattern(name, false).Pattern.WholeGroup()
+		assert.Equal(t, want != "", ok, name)
+		if ok {
+			assert.Equal(t, want, group)
+		}
+	}
+	_, ok := pattern("*.cert-manager.io", false, "orders.acme.cert-manager.io").Pattern.WholeGroup()
+	assert.False(t, ok, "something is excluded")
+}

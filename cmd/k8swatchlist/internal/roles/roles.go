@@ -1,0 +1,228 @@
+// Package roles derives the least rights that k8s_watchlist receivers need.
+package roles
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/fields"
+
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/catalog"
+)
+
+// Options describe the roles.
+type Options struct {
+	// Name of every role and binding.
+	Name string
+	// Subjects receive the rights. Without them there are no bindings.
+	Subjects []rbacv1.Subject
+	// WatchOnly leaves out the verb list.
+	WatchOnly bool
+	// Definitions adds the right to watch CRDs and APIServices, which the receiver does if custom resources or patterns
+	// are configured.
+	Definitions bool
+	// Discovery adds the right to read discovery documents, which every authenticated client has by default.
+	Discovery bool
+}
+
+// Read is a spec of a receiver whose API group is known.
+type Read struct {
+	catalog.Spec
+	Receiver string // named in comments; empty if there is only one
+}
+
+// Roles are rights by namespace.
+type Roles struct {
+	Options
+	namespaces map[string]map[key]*rule // "" is the cluster
+}
+
+// key identifies a rule of a role.
+type key struct {
+	last  int // order of the rules for what the receiver does besides reading
+	group string
+	verbs string // separated by commas
+	names string // of objects, separated by commas; "" for all
+	paths string // of what is no resource, separated by commas
+}
+
+type rule struct {
+	resources map[string]bool
+	why       []string
+}
+
+// New returns the roles for what is read.
+func New(reads []Read, o Options) *Roles {
+	r := &Roles{Options: o, namespaces: make(map[string]map[key]*rule)}
+	for _, read := range reads {
+		namespaces := read.Namespaces
+		if len(namespaces) == 0 {
+			namespaces = []string{""}
+		}
+		for _, namespace := range namespaces {
+			r.add(namespace, key{group: read.Group, verbs: r.verbs(read.Group), names: onlyName(read.FieldSelector)}, read.Resource, read.why())
+		}
+	}
+	r.dropCovered()
+	r.add("", key{last: 1, verbs: "get", names: "kube-system"}, "namespaces", "for k8s.cluster.uid")
+	if o.Definitions {
+		r.add("", key{last: 2, group: "apiextensions.k8s.io", verbs: r.verbs("")}, "customresourcedefinitions", "to notice resources that come and go")
+		r.add("", key{last: 2, group: "apiregistration.k8s.io", verbs: "get,list,watch"}, "apiservices",
+			"to notice resources that come and go, and to learn which ones another API server serves")
+	}
+	if o.Discovery {
+		r.add("", key{last: 3, verbs: "get", paths: "/api,/api/*,/apis,/apis/*"}, "", "discovery; every authenticated client has this right by default")
+	}
+	return r
+}
+
+// verbs returns the verbs for reading a resource of a group. What metrics servers serve can only be listed.
+func (r *Roles) verbs(group string) string {
+	if r.WatchOnly && group != "metrics.k8s.io" && !strings.HasSuffix(group, ".metrics.k8s.io") {
+		return "watch"
+	}
+	return "list,watch"
+}
+
+// onlyName returns the name of the only object that a field selector can select, or "". Such requests count as requests
+// for that object. https://kubernetes.io/docs/reference/access-authn-authz/rbac/#referring-to-resources
+func onlyName(selector string) string {
+	parsed, err := fields.ParseSelector(selector)
+	if err != nil {
+		return ""
+	}
+	name, _ := parsed.RequiresExactMatch("metadata.name")
+	return name
+}
+
+func (r Read) why() string {
+	why := r.Key
+	if r.Receiver != "" {
+		why = r.Receiver + " " + why
+	}
+	return why
+}
+
+func (r *Roles) add(namespace string, k key, resource, why string) {
+	of := r.namespaces[namespace]
+	if of == nil {
+		of = make(map[key]*rule)
+		r.namespaces[namespace] = of
+	}
+	if of[k] == nil {
+		of[k] = &rule{resources: make(map[string]bool)}
+	}
+	of[k].resources[resource] = true
+	if !slices.Contains(of[k].why, why) {
+		of[k].why = append(of[k].why, why)
+	}
+}
+
+// dropCovered removes from roles what the cluster role or a rule for all names already grants.
+func (r *Roles) dropCovered() {
+	for namespace, rules := range r.namespaces {
+		for k, of := range rules {
+			all := k
+			all.names = ""
+			for resource := range of.resources {
+				if namespace != "" && (r.grants("", k, resource) || r.grants("", all, resource)) || k.names != "" && r.grants(namespace, all, resource) {
+					delete(of.resources, resource)
+				}
+			}
+			if len(of.resources) == 0 {
+				delete(rules, k)
+			}
+		}
+		if len(rules) == 0 {
+			delete(r.namespaces, namespace)
+		}
+	}
+}
+
+func (r *Roles) grants(namespace string, k key, resource string) bool {
+	of := r.namespaces[namespace][k]
+	return of != nil && of.resources[resource]
+}
+
+// Rule is one rule, and what it is for.
+type Rule struct {
+	rbacv1.PolicyRule
+	Why string
+}
+
+// Namespaces returns the namespaces with a role, "" for the cluster role, in order.
+func (r *Roles) Namespaces() []string { return slices.Sorted(maps.Keys(r.namespaces)) }
+
+// Rules returns the rules of the role in a namespace, or of the cluster role for "".
+func (r *Roles) Rules(namespace string) []Rule {
+	of := r.namespaces[namespace]
+	var rules []Rule
+	for _, k := range slices.SortedFunc(maps.Keys(of), compare) {
+		policy := rbacv1.PolicyRule{Verbs: strings.Split(k.verbs, ",")}
+		if k.paths != "" {
+			policy.NonResourceURLs = strings.Split(k.paths, ",")
+		} else {
+			policy.APIGroups = []string{k.group}
+			policy.Resources = slices.Sorted(maps.Keys(of[k].resources))
+		}
+		if k.names != "" {
+			policy.ResourceNames = []string{k.names}
+		}
+		rules = append(rules, Rule{PolicyRule: policy, Why: strings.Join(of[k].why, ", ")})
+	}
+	return rules
+}
+
+// compare sorts what is read by API group.
+func compare(a, b key) int {
+	return cmp.Or(
+		cmp.Compare(a.last, b.last),
+		cmp.Compare(a.group, b.group),
+		cmp.Compare(a.names, b.names),
+		cmp.Compare(a.verbs, b.verbs),
+	)
+}
+
+// Summary describes the roles in one line.
+func (r *Roles) Summary() string {
+	resources := make(map[string]bool)
+	groups := 0
+	secrets := "no secrets"
+	for _, rules := range r.namespaces {
+		for k, of := range rules {
+			for resource := range of.resources {
+				if k.last > 0 {
+					continue
+				}
+				if resource == "*" {
+					groups++
+					continue
+				}
+				resources[resource+"."+k.group] = true
+				if resource == "secrets" && k.group == "" {
+					secrets = "including secrets, whose values the receiver masks"
+				}
+			}
+		}
+	}
+	where := "cluster-wide"
+	if n := len(r.Namespaces()); n > 1 {
+		where = fmt.Sprintf("some only in their namespaces (%d)", n-1)
+	}
+	what := counted(len(resources), "resource")
+	if groups > 0 {
+		what += " and everything in " + counted(groups, "API group")
+	}
+	return fmt.Sprintf("%s, %s, %s.", what, where, secrets)
+}
+
+func counted(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
