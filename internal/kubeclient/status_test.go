@@ -111,7 +111,7 @@ func TestStatusErrors(t *testing.T) {
 		},
 		"text with delay until a date": {
 			code:       503,
-			header:     map[string]string{"Content-Type": "text/plain", "Retry-After": time.Now().Add(4*time.Minute).UTC().Format(http.TimeFormat)},
+			header:     map[string]string{"Content-Type": "text/plain", "Retry-After": time.Now().Add(4 * time.Minute).UTC().Format(http.TimeFormat)},
 			body:       "service unavailable",
 			want:       "$HOST answered 503 Service Unavailable with 19 bytes of text/plain",
 			reason:     metav1.StatusReasonServiceUnavailable,
