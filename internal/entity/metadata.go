@@ -25,12 +25,8 @@ type ownerReference struct {
 func metadataOf(object string) metadata {
 	var m metadata
 	data := unsafe.Slice(unsafe.StringData(object), len(object)) // never written to
-	jsonscan.Members(data, 0, func(member jsonscan.Member) bool {
-		isIt := string(member.Name(data)) == "metadata"
-		if isIt {
-			_ = json.Unmarshal(data[member.Value:member.End], &m)
-		}
-		return !isIt
-	})
+	if member, ok := jsonscan.MemberNamed(data, 0, "metadata"); ok {
+		_ = json.Unmarshal(data[member.Value:member.End], &m)
+	}
 	return m
 }

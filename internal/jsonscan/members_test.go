@@ -31,3 +31,14 @@ func TestMembers(t *testing.T) {
 	}
 	assert.Equal(t, []string{"a=1"}, read(`{"a":1,"b":2}`, 1))
 }
+
+func TestMemberNamed(t *testing.T) {
+	for text, want := range map[string]string{
+		``: "", `{}`: "", `["a"]`: "", `"a"`: "", `{"b":1}`: "", `{"b":{"a":1}}`: "", `{"a":`: "", `{"b":[}`: "", `{"b":1 "a":2}`: "",
+		`{"a":1}`: "1", `{ "b" : [1] , "a" : {"x":2} } `: `{"x":2}`, `{"a":1,"a":2}`: "1", `{"\u0061":"x"`: `"x"`,
+	} {
+		m, ok := MemberNamed([]byte(text), 0, "a")
+		assert.Equal(t, want != "", ok, text)
+		assert.Equal(t, want, text[m.Value:m.End], text)
+	}
+}

@@ -284,3 +284,15 @@ func Members(s []byte, i int, each func(Member) (more bool)) {
 		}
 	}
 }
+
+// MemberNamed returns the first member with this name of the object that starts at s[i]. It is false if there is none, or an
+// error comes before it.
+func MemberNamed(s []byte, i int, name string) (found Member, ok bool) {
+	Members(s, i, func(m Member) bool {
+		if ok = string(m.Name(s)) == name; ok {
+			found = m
+		}
+		return !ok
+	})
+	return found, ok
+}

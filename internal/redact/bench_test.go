@@ -41,6 +41,31 @@ func BenchmarkDecode(b *testing.B) {
 	}
 }
 
+// What dropping saves, and what following paths costs that name nothing.
+func BenchmarkDecodeWithFields(b *testing.B) {
+	for _, fields := range []struct {
+		name string
+		Fields
+	}{
+		{"all", Fields{}},
+		{"none-of-these", Fields{Drop: []string{"spec.containers.*.notes", "status.notes", "metadata.annotations.example.com/notes"}}},
+		{"without-status", Fields{Drop: []string{"status"}}},
+		{"without-spec-and-status", Fields{Drop: []string{"spec", "status"}}},
+		{"only-images-and-phase", Fields{Keep: []string{"spec.containers.*.image", "status.phase"}}},
+	} {
+		b.Run(fields.name, func(b *testing.B) {
+			data, plan := realObject(b, "pod.json"), NewPlan("", "pods").WithFields(fields.Fields)
+			b.SetBytes(int64(len(data)))
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, _, err := plan.Decode(data); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
 // Decoding the same object repeatedly trains the branch predictor; many different objects are more like a stream.
 func BenchmarkDecodeMixed(b *testing.B) {
 	var data [][]byte

@@ -141,10 +141,16 @@ func membersOf(data []byte, members []memberSpan) []memberSpan {
 			return true
 		}
 		hasMetadata = true
-		jsonscan.Members(data, m.Value, func(own jsonscan.Member) bool {
-			members = append(members, memberSpan{own.KeyFrom - 1, own.Value, own.End, true})
-			return true
-		})
+		members = appendMetadata(data, m.Value, members)
+		return true
+	})
+	return members
+}
+
+// appendMetadata appends the members of the metadata at data[i].
+func appendMetadata(data []byte, i int, members []memberSpan) []memberSpan {
+	jsonscan.Members(data, i, func(own jsonscan.Member) bool {
+		members = append(members, memberSpan{own.KeyFrom - 1, own.Value, own.End, true})
 		return true
 	})
 	return members

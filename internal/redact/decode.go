@@ -70,6 +70,7 @@ func (w *walk) decode() (obj Object, n int, err error) {
 		return obj, 0, jsonscan.Unexpected(w.data, start)
 	}
 	w.track()
+	w.fields = w.plan.fields
 	end, err := w.object(start, w.plan.root, 0)
 	if err != nil {
 		return obj, 0, err
@@ -199,7 +200,11 @@ func (w *walk) release() {
 	if w.masked > 0 {
 		w.masked, w.counts = 0, [Rules]int{}
 	}
-	w.kept, w.base = 0, 0
+	w.kept, w.base, w.fields = 0, 0, nil
+	if len(w.unseenTexts) > 0 {
+		clear(w.unseenTexts)
+		w.unseenTexts = w.unseenTexts[:0]
+	}
 	if w.tracking {
 		clear(w.path)
 		w.tracking, w.path, w.keep, w.report = false, w.path[:0], nil, nil

@@ -10,6 +10,9 @@
 // the edits applied (edits.go). Values that can be classified only by a later member, as in a Secret whose kind comes
 // after its data, are walked a second time.
 //
+// Fields (fields.go) remove parts of objects by path, as the walk comes to them. What is removed is skipped, except for facts
+// and for what decides how other values are masked.
+//
 // Each kept string is inspected: as a document (documents.go), as a command (commands.go), or as a text in which a
 // scanner finds shapes (shapes.go), assignments (assignments.go) and, if it has several lines, members of YAML
 // (lines.go).

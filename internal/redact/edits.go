@@ -100,8 +100,9 @@ func (e edits) covers(s span) bool {
 // after its data.
 type late struct {
 	span
-	rule *rule
-	path []pathElement
+	rule   *rule
+	path   []pathElement
+	fields *fieldNode
 }
 
 // maxRewalked bounds how many bytes are walked again per byte of the object, so that no nesting takes long.
@@ -139,7 +140,9 @@ func (w *walk) redo() error {
 			w.forget(l.span)
 			w.path = append(w.path[:w.base], l.path[min(w.base, len(l.path)):]...)
 			w.inSecretKind = 1 // the surroundings of the value are no longer known
+			w.fields = l.fields
 			_, _, _ = w.part(l.from, l.rule, 0)
+			w.fields = nil
 			w.undecided = w.undecided[:0]
 			done = l.to
 		}

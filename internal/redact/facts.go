@@ -193,6 +193,11 @@ func (w *walk) stringOf(s span, json string, from int) string {
 	if s == (span{}) {
 		return ""
 	}
+	for _, u := range w.unseenTexts {
+		if u.span == s {
+			return u.text
+		}
+	}
 	inside := span{s.from + 1, s.to - 1}
 	switch edits, masked := w.edits.overlapping(inside); {
 	case masked:

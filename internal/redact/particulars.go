@@ -122,9 +122,9 @@ func (w *walk) event(str func(span) string) *Event {
 	w.members(f.found[eventSource], func(key []byte, value span) {
 		switch string(key) {
 		case "component":
-			w.setFirst(&component, value, str)
+			w.setFirst(&component, key, value, str)
 		case "host":
-			w.setFirst(&e.Host, value, str)
+			w.setFirst(&e.Host, key, value, str)
 		}
 	})
 	if e.ReportingController == "" {
@@ -137,19 +137,19 @@ func (w *walk) event(str func(span) string) *Event {
 	w.members(f.found[eventRegarding], func(key []byte, value span) {
 		switch string(key) {
 		case "apiVersion":
-			w.setFirst(&r.APIVersion, value, str)
+			w.setFirst(&r.APIVersion, key, value, str)
 		case "kind":
-			w.setFirst(&r.Kind, value, str)
+			w.setFirst(&r.Kind, key, value, str)
 		case "namespace":
-			w.setFirst(&r.Namespace, value, str)
+			w.setFirst(&r.Namespace, key, value, str)
 		case "name":
-			w.setFirst(&r.Name, value, str)
+			w.setFirst(&r.Name, key, value, str)
 		case "uid":
-			w.setFirst(&r.UID, value, str)
+			w.setFirst(&r.UID, key, value, str)
 		case "resourceVersion":
-			w.setFirst(&r.ResourceVersion, value, str)
+			w.setFirst(&r.ResourceVersion, key, value, str)
 		case "fieldPath":
-			w.setFirst(&r.FieldPath, value, str)
+			w.setFirst(&r.FieldPath, key, value, str)
 		}
 	})
 	return e
@@ -175,11 +175,16 @@ func (w *walk) number(s span) int64 {
 	return n
 }
 
-// setFirst sets the text to the value if that is a string and the text is still empty.
-func (w *walk) setFirst(text *string, value span, str func(span) string) {
-	if w.data[value.from] == '"' && *text == "" {
-		*text = str(value)
+// setFirst sets the text to the value of a member if that is a string and the text is still empty.
+func (w *walk) setFirst(text *string, key []byte, value span, str func(span) string) {
+	if w.data[value.from] != '"' || *text != "" {
+		return
 	}
+	if w.plan.fields != nil {
+		// If [Fields] drop the member, nothing is masked in it yet.
+		w.keepText(w.ruleOf(w.plan.rules.in, key), value.from, value.to)
+	}
+	*text = str(value)
 }
 
 // members calls each for the members of the object at s, if there is one. The object was walked before and is small.

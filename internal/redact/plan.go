@@ -92,13 +92,16 @@ type Plan struct {
 	keep     []Keep
 	observer Observer // may be nil
 
+	fields   *fieldNode         // nil: everything is kept
+	hasFacts map[*interior]bool // interiors with facts about the object; only if there are fields
+
 	// namesKeys is set if the value of a secretKey is the name of a key rather than a key.
 	namesKeys bool
 
 	sumKey                     sumKey
 	ignored, ignoredInMetadata []ignoredPath
 	sections                   *sectionTable // nil: the sections of Events are not told apart
-	managers                   managerTable
+	managers                   *managerTable
 	// particulars names the facts that only objects of this resource have.
 	particulars particulars
 }
@@ -110,7 +113,7 @@ func NewPlan(group, resource string) *Plan { return defaultPolicy.Plan(group, re
 // Plan returns the plan for a resource, named by its API group ("" for core) and plural name. The observer may be nil.
 func (p *Policy) Plan(group, resource string, observer Observer) *Plan {
 	s := p.rules
-	plan := &Plan{Policy: p, observer: observer, namesKeys: namesSecretKeys(group)}
+	plan := &Plan{Policy: p, observer: observer, namesKeys: namesSecretKeys(group), managers: &managerTable{}}
 	paths := ignoredIn(p.options.Ignored, group, resource)
 	plan.ignored, plan.ignoredInMetadata = newIgnoredPaths(paths)
 	plan.sumKey = newSumKey(p.secret, contentPurpose+strings.Join(paths, "\n"))

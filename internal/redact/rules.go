@@ -38,10 +38,11 @@ const (
 	drop                         // removed together with its key
 	dropDocument                 // as drop, if the string is a document
 	extract                      // as drop, but facts are taken from its parts
+	unseen                       // removed because of [Fields], and would have been kept; no rule has it
 )
 
 // stays reports whether the value, or a replacement of it, is kept.
-func (v verdict) stays() bool { return v != drop && v != extract }
+func (v verdict) stays() bool { return v != drop && v != extract && v != unseen }
 
 // interior decides about the parts of an array or object.
 type interior struct {

@@ -36,6 +36,9 @@ type walk struct {
 	command      command // the command whose words are the strings of the array
 	inCommand    bool
 
+	fields      *fieldNode   // of the current value; nil if Fields say nothing about it and its parts
+	unseenTexts []unseenText // of facts that are removed
+
 	masked int // number of edits that mask something
 	counts [Rules]int
 
@@ -51,8 +54,9 @@ type walk struct {
 // undecided is a value that was walked before the kind of its object was known.
 type undecided struct {
 	span
-	note note
-	path []pathElement
+	note   note
+	path   []pathElement
+	fields *fieldNode
 }
 
 // members is what is known of an object from the members walked so far.
@@ -63,6 +67,8 @@ type members struct {
 	family    family
 	value     span // the value of a pair, before its name
 	arguments span // came before the command
+
+	fieldsOfValue, fieldsOfArguments *fieldNode
 }
 
 // objectKind is what the kind of an object implies for its other members.
@@ -308,7 +314,13 @@ func (w *walk) object(i int, in *interior, depth int) (end int, err error) {
 		if w.tracking {
 			w.path = append(w.path, pathElement{key: jsonscan.KeyText(data[key+1:keyEnd-1], content)})
 		}
-		end, v, err := w.part(value, r, depth+1)
+		fields := w.fields
+		var v verdict
+		if fields == nil {
+			end, v, err = w.part(value, r, depth+1)
+		} else {
+			end, v, err = w.fieldPart(fields.member(data[key+1:keyEnd-1], content), value, r, depth+1)
+		}
 		if err != nil {
 			return end, err
 		}
@@ -320,8 +332,15 @@ func (w *walk) object(i int, in *interior, depth int) (end int, err error) {
 		if in.level != noLevel {
 			w.passed(in.level, r, key, value, end)
 		}
-		if r.note != nothing && (v == keep || r.note == commandOfObject) {
-			w.note(r.note, &m, value, end)
+		if r.note != nothing {
+			if v == unseen {
+				w.noteUnseen(r, &m, value, end)
+			} else if v == keep || r.note == commandOfObject {
+				w.note(r.note, &m, value, end)
+			}
+		}
+		if fields != nil {
+			w.fields = fields
 		}
 		if w.tracking {
 			w.path = w.path[:len(w.path)-1]
@@ -390,7 +409,14 @@ func (w *walk) array(i int, in *interior, depth int) (end int, err error) {
 		if w.tracking {
 			w.path = append(w.path, pathElement{index: n, isIndex: true})
 		}
-		end, v, err := w.part(value, r, depth+1)
+		fields := w.fields
+		var v verdict
+		if fields == nil {
+			end, v, err = w.part(value, r, depth+1)
+		} else {
+			end, v, err = w.fieldPart(fields.element(n), value, r, depth+1)
+			w.fields = fields
+		}
 		if err != nil {
 			return end, err
 		}
@@ -399,7 +425,7 @@ func (w *walk) array(i int, in *interior, depth int) (end int, err error) {
 		} else {
 			w.edits.undo(before)
 		}
-		if r.note != nothing && v == keep {
+		if r.note != nothing && (v == keep || v == unseen) {
 			w.facts.take(data, r.note, span{value, end})
 		}
 		if w.tracking {
@@ -504,20 +530,20 @@ func (w *walk) note(n note, m *members, from, to int) {
 	switch n {
 	case dataOfObject, binaryDataOfObject, itemsOfObject, dataOfTemplate:
 		if w.data[from] != 'n' { // null is kept
-			w.undecided = append(w.undecided, undecided{span{from, to}, n, w.pathNow()})
+			w.undecided = append(w.undecided, undecided{span{from, to}, n, w.pathNow(), w.fields})
 		}
 	case pairName:
 		if isString && w.mayBeSensitiveName(w.data[from+1:to-1]) && w.scanner.isSensitiveName(w.plain(from, to)) {
 			m.sensitive = true
 			if m.value != (span{}) {
-				w.late = append(w.late, late{m.value, w.plan.rules.pairValues, w.pathNow()})
+				w.late = append(w.late, late{m.value, w.plan.rules.pairValues, w.pathNow(), m.fieldsOfValue})
 			}
 		}
 	case pairValue:
 		if m.value == (span{}) {
-			m.value = span{from, to}
+			m.value, m.fieldsOfValue = span{from, to}, w.fields
 		} else {
-			w.undecided = append(w.undecided, undecided{span{from, to}, n, w.pathNow()})
+			w.undecided = append(w.undecided, undecided{span{from, to}, n, w.pathNow(), w.fields})
 		}
 	case headerName:
 		m.harmless = isString && isHarmlessHeader(w.plain(from, to))
@@ -529,11 +555,11 @@ func (w *walk) note(n note, m *members, from, to int) {
 	case commandOfObject:
 		m.family = w.family
 		if m.family != unknownProgram && m.arguments != (span{}) {
-			w.late = append(w.late, late{m.arguments, w.plan.rules.programs[m.family], w.pathNow()})
+			w.late = append(w.late, late{m.arguments, w.plan.rules.programs[m.family], w.pathNow(), m.fieldsOfArguments})
 		}
 	case argumentsOfObject:
 		if m.family == unknownProgram {
-			m.arguments = span{from, to}
+			m.arguments, m.fieldsOfArguments = span{from, to}, w.fields
 		}
 	default:
 		w.facts.take(w.data, n, span{from, to})
@@ -566,7 +592,7 @@ func (w *walk) decide(first int, m *members) {
 		}
 		switch {
 		case rule != nil:
-			w.late = append(w.late, late{u.span, rule, u.path})
+			w.late = append(w.late, late{u.span, rule, u.path, u.fields})
 		case u.note == dataOfTemplate || u.note == dataBelow:
 			u.note = dataBelow
 			open = append(open, u) // an enclosing object may be of such a kind
