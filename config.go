@@ -71,9 +71,28 @@ type Config struct {
 	// Checkpoint configures how often checkpoints are written.
 	Checkpoint CheckpointConfig `mapstructure:"checkpoint"`
 
-	// Body is the form of the object in the record's body: map (structured) or json (one string).
-	// Default: map.
+	// Body is the content of the body of a record: the object as a map or as one string (json), a sentence about the change
+	// (summary), or none. Default: map.
 	Body string `mapstructure:"body"`
+
+	// ObjectAttribute adds the object as the attribute k8s.object.manifest: json (one string), map, or none. It has an effect
+	// only if the body is summary or none. Default: none.
+	ObjectAttribute string `mapstructure:"object_attribute"`
+
+	// MaxRecordBytes is the largest size of a record as OTLP protobuf, in bytes. Parts of larger objects are left out, in a
+	// defined order, and named in k8s.record.truncated. 0 means no limit, else at least 1024. Default: 1048576 (1 MiB).
+	MaxRecordBytes int `mapstructure:"max_record_bytes"`
+
+	// ExcludeTypes names the types of changes that do not become records: SNAPSHOT, ADDED, MODIFIED, DELETED. Default: none.
+	ExcludeTypes []string `mapstructure:"exclude_types"`
+
+	// ResourceGrouping is the OpenTelemetry resource of the records: the cluster, the namespace, or the object. Default:
+	// cluster.
+	ResourceGrouping string `mapstructure:"resource_grouping"`
+
+	// ResourceAttributes are more attributes of the resource, such as service.name: strings, numbers or booleans. Default:
+	// none.
+	ResourceAttributes map[string]any `mapstructure:"resource_attributes"`
 
 	// Format is the shape of the records: watchlist (docs/records.md) or, for what is built on the records of another
 	// receiver of the Collector, k8sobjects (of k8s_objects) or k8sevents (of k8s_events, for Events only). Default:
@@ -153,6 +172,16 @@ type ResourceConfig struct {
 	// The API server applies them. Default: none.
 	LabelSelector string `mapstructure:"label_selector"`
 	FieldSelector string `mapstructure:"field_selector"`
+
+	// DropFields names parts of the objects that are left out, as paths: keys and indices of list elements joined by dots,
+	// where * matches any of them (status.conditions, spec.containers.*.env). Default: none.
+	DropFields []string `mapstructure:"drop_fields"`
+
+	// KeepFields names the only parts of the objects that are kept, besides their identity. Default: all.
+	KeepFields []string `mapstructure:"keep_fields"`
+
+	// ExcludeTypes names further types of changes that do not become records, for this resource only. Default: none.
+	ExcludeTypes []string `mapstructure:"exclude_types"`
 
 	// Format is the shape of the records of this resource. Default: the receiver's.
 	Format string `mapstructure:"format"`
@@ -238,12 +267,6 @@ const (
 	initialSkip = "skip"
 )
 
-// Values of body.
-const (
-	bodyMap  = "map"
-	bodyJSON = "json"
-)
-
 func createDefaultConfig() component.Config {
 	return &Config{
 		AuthType:     kubeclient.AuthServiceAccount,
@@ -259,12 +282,15 @@ func createDefaultConfig() component.Config {
 			Interval:   time.Second,
 			MaxChanges: 1000,
 		},
-		Body:      bodyMap,
-		Format:    formatWatchlist,
-		Events:    EventsConfig{Body: eventsMessage},
-		Entities:  EntitiesConfig{Format: entitiesSpec},
-		Redaction: defaultRedaction(),
-		Suppress:  defaultSuppress(),
+		Body:             bodyMap,
+		ObjectAttribute:  objectNone,
+		MaxRecordBytes:   defaultMaxRecordBytes,
+		ResourceGrouping: groupCluster,
+		Format:           formatWatchlist,
+		Events:           EventsConfig{Body: eventsMessage},
+		Entities:         EntitiesConfig{Format: entitiesSpec},
+		Redaction:        defaultRedaction(),
+		Suppress:         defaultSuppress(),
 		Queue: QueueConfig{
 			MaxBytes:     16 << 20,
 			DrainTimeout: 10 * time.Second,

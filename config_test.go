@@ -101,8 +101,10 @@ func TestDefaultConfig(t *testing.T) {
 		Entities:     EntitiesConfig{Format: "spec"},
 		Redaction:    RedactionConfig{ConfigMaps: "fingerprint", Environment: "redact"},
 		Suppress:     SuppressConfig{Noop: true},
-		Queue:        QueueConfig{MaxBytes: 16777216, DrainTimeout: 10 * time.Second},
-		Batch:        BatchConfig{MaxRecords: 500, MaxBytes: 524288, Timeout: 200 * time.Millisecond},
+
+		ObjectAttribute: "none", MaxRecordBytes: 1048576, ResourceGrouping: "cluster",
+		Queue: QueueConfig{MaxBytes: 16777216, DrainTimeout: 10 * time.Second},
+		Batch: BatchConfig{MaxRecords: 500, MaxBytes: 524288, Timeout: 200 * time.Millisecond},
 	}
 	assert.Equal(t, want, cfg)
 	assert.Regexp(t, `^otelcol-k8s_watchlist/1\.2\.3 \(\w+/\w+\)$`, cfg.clientOptions("1.2.3").UserAgent)
@@ -125,11 +127,19 @@ func TestEveryKey(t *testing.T) {
 	assert.Equal(t, "file_storage/k8s", cfg.Storage.String())
 	assert.Equal(t, "skip", cfg.InitialState)
 	assert.Equal(t, CheckpointConfig{Interval: 5 * time.Second, MaxChanges: 10000}, cfg.Checkpoint)
-	assert.Equal(t, "json", cfg.Body)
+	assert.Equal(t, "summary", cfg.Body)
+	assert.Equal(t, "json", cfg.ObjectAttribute)
+	assert.Equal(t, 65536, cfg.MaxRecordBytes)
+	assert.Equal(t, []string{"MODIFIED"}, cfg.ExcludeTypes)
+	assert.Equal(t, "namespace", cfg.ResourceGrouping)
+	assert.Equal(t, map[string]any{"service.name": "kubernetes", "shard": 3}, cfg.ResourceAttributes)
+	assert.Equal(t, []string{"metadata.annotations.example.com/notes", "spec.template.spec.containers.*.env"}, cfg.Resources[3].DropFields)
+	assert.Equal(t, []string{"spec", "status"}, cfg.Resources[3].KeepFields)
+	assert.Equal(t, []string{"DELETED"}, cfg.Resources[3].ExcludeTypes)
 	assert.Equal(t, "k8sobjects", cfg.Format)
 	assert.True(t, cfg.StreamRecords)
 	assert.Equal(t, "watchlist", cfg.Resources[3].Format)
-	assert.Equal(t, EventsConfig{Body: "object", DedupInterval: 2 * time.Minute, Deleted: true}, cfg.Events)
+	assert.Equal(t, EventsConfig{Body: "message", DedupInterval: 2 * time.Minute, Deleted: true}, cfg.Events)
 	assert.True(t, cfg.PodIP)
 	assert.Equal(t, RedactionConfig{
 		ConfigMaps: "scan", Environment: "scan", FingerprintKey: "a-key-of-this-installation", MaskKeys: []string{"licenseText", "*_pin"},

@@ -73,9 +73,15 @@ func (c *Config) validateEntities() []error {
 	if c.InitialState == initialSkip {
 		errs = append(errs, errors.New("entities: need the objects that exist at first; write initial_state: emit"))
 	}
+	excludes := len(c.ExcludeTypes) > 0
 	onlyEvents := len(c.Resources) > 0
 	for i := range c.Resources {
-		onlyEvents = onlyEvents && c.Resources[i].readsEvents(i)
+		areEvents := c.Resources[i].readsEvents(i)
+		onlyEvents = onlyEvents && areEvents
+		excludes = excludes || !areEvents && len(c.Resources[i].ExcludeTypes) > 0
+	}
+	if excludes {
+		errs = append(errs, errors.New("entities: need every change; leave exclude_types out, or read these resources with a receiver of their own"))
 	}
 	if onlyEvents {
 		errs = append(errs, errors.New("entities: Kubernetes Events are not entities; name other resources too, or leave entities out"))

@@ -99,8 +99,11 @@ func (r *ResourceConfig) readsEvents(index int) bool {
 // validateFormats finds options that have no effect with the formats that resources use, and those that Events use.
 func (c *Config) validateFormats(used, usedByEvents map[string]bool) []error {
 	var errs []error
-	if c.Body == bodyJSON && !used[formatWatchlist] {
+	if c.Body != bodyMap && !used[formatWatchlist] {
 		errs = append(errs, fmt.Errorf("body: %s has an effect only with format watchlist, which no resource has; leave body out", c.Body))
+	}
+	if c.ResourceGrouping != groupCluster && !used[formatWatchlist] {
+		errs = append(errs, fmt.Errorf("resource_grouping: %s has an effect only with format watchlist, which no resource has; leave it out", c.ResourceGrouping))
 	}
 	if c.StreamRecords && len(used) == 1 && used[formatWatchlist] {
 		errs = append(errs, errors.New("stream_records: has no effect with format watchlist, which always has them; leave it out"))

@@ -89,18 +89,10 @@ func (r *watchlistReceiver) Start(ctx context.Context, host component.Host) erro
 	r.health = newHealth(host)
 	var isPerProcess bool
 	r.redaction, isPerProcess = r.newRedaction(ctx, host)
-	r.records = record.NewBuilder(record.Options{
-		ClusterName:  r.cfg.ClusterName,
-		ProcessKey:   isPerProcess,
-		Body:         recordBody(r.cfg.Body),
-		EventBody:    r.cfg.Events.recordBody(),
-		PodIP:        r.cfg.PodIP,
-		ScopeName:    metadata.ScopeName,
-		ScopeVersion: r.set.BuildInfo.Version,
-
-		FormatOf:      r.cfg.recordFormats(),
-		StreamRecords: r.cfg.StreamRecords,
-	})
+	records := r.cfg.recordOptions()
+	records.ProcessKey = isPerProcess
+	records.ScopeName, records.ScopeVersion = metadata.ScopeName, r.set.BuildInfo.Version
+	r.records = record.NewBuilder(records)
 	r.entities = r.cfg.newEntities()
 	if r.keeper, err = r.newKeeper(host); err != nil {
 		return err
@@ -209,12 +201,5 @@ func changeBytes(c watchlist.Change) int {
 	if !c.IsRecord() {
 		return otherOverheadBytes
 	}
-	return changeOverheadBytes + len(c.Object.JSON)
-}
-
-func recordBody(body string) record.BodyMode {
-	if body == bodyJSON {
-		return record.BodyJSON
-	}
-	return record.BodyMap
+	return changeOverheadBytes + c.Bytes()
 }

@@ -151,6 +151,10 @@ func (o readerObserver) StreamEnded(reason string) {
 	o.addWith(o.K8sWatchlistStreamsEnded, "reason", reason)
 }
 func (o readerObserver) DuplicateDropped() { o.add(o.K8sWatchlistDuplicatesDropped) }
+func (o readerObserver) Excluded(t watchlist.Type) {
+	o.addWith(o.K8sWatchlistRecordsExcluded, "type", excludedTypeName(t))
+}
+func (o readerObserver) ObjectCut() { o.add(o.K8sWatchlistRecordsTruncated) }
 func (o readerObserver) Suppressed(reason string) {
 	o.addWith(o.K8sWatchlistSuppressed, "reason", reason)
 }

@@ -29,6 +29,7 @@ var foreignKeys = map[string]string{
 	"mode":           "leave it out, every resource is watched",
 	"namespace":      "write namespaces",
 
+	"exclude_watch_type":    "write exclude_types",
 	"interval":              "write relist.interval, and relist.emit: snapshot to have every object each time",
 	"initial_delay":         "leave it out",
 	"resource_version":      "leave it out; with storage the receiver continues where it stopped",

@@ -35,9 +35,7 @@ func (c *Config) Validate() error {
 	if c.InitialState != initialEmit && c.InitialState != initialSkip {
 		errs = append(errs, fmt.Errorf("initial_state: %q is not one of emit, skip", c.InitialState))
 	}
-	if c.Body != bodyMap && c.Body != bodyJSON {
-		errs = append(errs, fmt.Errorf("body: %q is not one of map, json", c.Body))
-	}
+	errs = append(errs, c.validateRecords()...)
 	errs = append(errs, c.validateFormat()...)
 	for _, err := range c.Events.validate() {
 		errs = append(errs, fmt.Errorf("events.%w", err))
@@ -132,7 +130,7 @@ func (c *Config) validateResources() []error {
 	var specs []catalog.Spec
 	for i := range c.Resources {
 		r := &c.Resources[i]
-		for _, err := range r.validate() {
+		for _, err := range append(r.validate(), r.validateRecords()...) {
 			errs = append(errs, fmt.Errorf("resources[%d].%w", i, err))
 		}
 		if checkName(r.Name) == nil {

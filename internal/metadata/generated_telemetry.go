@@ -40,6 +40,8 @@ type TelemetryBuilder struct {
 	K8sWatchlistQueueBytes          metric.Int64ObservableGauge
 	K8sWatchlistReaderStates        metric.Int64Counter
 	K8sWatchlistRecordsDropped      metric.Int64Counter
+	K8sWatchlistRecordsExcluded     metric.Int64Counter
+	K8sWatchlistRecordsTruncated    metric.Int64Counter
 	K8sWatchlistRecovered           metric.Int64Counter
 	K8sWatchlistRedactionFailures   metric.Int64Counter
 	K8sWatchlistRedactions          metric.Int64Counter
@@ -218,6 +220,18 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	builder.K8sWatchlistRecordsDropped, err = builder.meter.Int64Counter(
 		"otelcol_k8s_watchlist_records_dropped",
 		metric.WithDescription("Records that were dropped because the next consumer refused them permanently. [Alpha]"),
+		metric.WithUnit("{record}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.K8sWatchlistRecordsExcluded, err = builder.meter.Int64Counter(
+		"otelcol_k8s_watchlist_records_excluded",
+		metric.WithDescription("Changes that did not become records because exclude_types names their type. [Alpha]"),
+		metric.WithUnit("{change}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.K8sWatchlistRecordsTruncated, err = builder.meter.Int64Counter(
+		"otelcol_k8s_watchlist_records_truncated",
+		metric.WithDescription("Records that were larger than max_record_bytes, so that parts of their object are missing. [Alpha]"),
 		metric.WithUnit("{record}"),
 	)
 	errs = errors.Join(errs, err)

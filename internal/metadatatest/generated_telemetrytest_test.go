@@ -44,6 +44,8 @@ func TestSetupTelemetry(t *testing.T) {
 	tb.K8sWatchlistPaused.Add(context.Background(), 1)
 	tb.K8sWatchlistReaderStates.Add(context.Background(), 1)
 	tb.K8sWatchlistRecordsDropped.Add(context.Background(), 1)
+	tb.K8sWatchlistRecordsExcluded.Add(context.Background(), 1)
+	tb.K8sWatchlistRecordsTruncated.Add(context.Background(), 1)
 	tb.K8sWatchlistRecovered.Add(context.Background(), 1)
 	tb.K8sWatchlistRedactionFailures.Add(context.Background(), 1)
 	tb.K8sWatchlistRedactions.Add(context.Background(), 1)
@@ -86,6 +88,12 @@ func TestSetupTelemetry(t *testing.T) {
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
 	AssertEqualK8sWatchlistRecordsDropped(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
+	AssertEqualK8sWatchlistRecordsExcluded(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
+	AssertEqualK8sWatchlistRecordsTruncated(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
 	AssertEqualK8sWatchlistRecovered(t, testTel,

@@ -55,6 +55,9 @@ const (
 
 	keyBodyError = "k8s.body.error"
 
+	keyObjectManifest  = "k8s.object.manifest"
+	keyRecordTruncated = "k8s.record.truncated"
+
 	keyRedactionFailed = "k8s.redaction.failed"
 	keyRedactionKey    = "k8s.redaction.key" // of the resource
 )
@@ -102,6 +105,15 @@ func (b *Builder) putObject(m pcommon.Map, c *watchlist.Change) {
 	}
 	if conventional, ok := kinds[c.Scope.GroupResource]; ok {
 		conventional.put(m, o.Name, o.UID)
+	}
+}
+
+// putCut names what was cut out of the object.
+func putCut(m pcommon.Map, paths []string) {
+	cut := m.PutEmptySlice(keyRecordTruncated)
+	cut.EnsureCapacity(len(paths))
+	for _, path := range paths {
+		cut.AppendEmpty().SetStr(path)
 	}
 }
 

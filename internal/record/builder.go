@@ -5,18 +5,9 @@ import (
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/plog"
-	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
 
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/scope"
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/watchlist"
-)
-
-// BodyMode is the form of the object in the body.
-type BodyMode uint8
-
-const (
-	BodyMap  BodyMode = iota // the object, as a map
-	BodyJSON                 // the object, as one JSON string
 )
 
 // Options configure the records.
@@ -24,7 +15,12 @@ type Options struct {
 	ClusterName  string // "" leaves it out
 	ClusterUID   string // "" leaves it out; see SetClusterUID
 	Body         BodyMode
+	Object       ObjectMode
+	Grouping     Grouping
+	Resource     map[string]any // constant resource attributes: strings, integers, floats and booleans
 	EventBody    EventBody
+	MaxBytes     int  // of a record, see Fit; 0: no limit
+	Entities     bool // objects are also made into entity events, see Fit
 	PodIP        bool // adds k8s.pod.ip to the records of pods
 	ProcessKey   bool // the key of fingerprints is lost when the process ends
 	ScopeName    string
@@ -57,9 +53,9 @@ func (b *Builder) SetClusterUID(uid string) { b.clusterUID.Store(&uid) }
 // ClusterUID returns the UID of the cluster, or "" if it is not known.
 func (b *Builder) ClusterUID() string { return *b.clusterUID.Load() }
 
-// Build returns a record for each change for which IsRecord is true. Records of FormatWatchlist are in order under one
-// resource (the cluster) and one scope. Records of other formats have their own resources, and only the records of one
-// object are in order.
+// Build returns a record for each change for which IsRecord is true, under the resource that it belongs to, each with one
+// scope. The records of one object are in order. Records of FormatWatchlist are also in order with the records about the
+// stream.
 func (b *Builder) Build(changes []watchlist.Change) plog.Logs {
 	o := output{Options: &b.options, logs: plog.NewLogs(), clusterUID: b.ClusterUID()}
 	for i := range changes {
@@ -72,7 +68,7 @@ func (b *Builder) Build(changes []watchlist.Change) plog.Logs {
 		}
 		switch b.formatOf(c) {
 		case FormatWatchlist:
-			b.fill(o.cluster(len(changes)-i).AppendEmpty(), c, o.clusterUID)
+			b.fill(o.recordsFor(c, len(changes)-i).AppendEmpty(), c, o.clusterUID)
 		case FormatK8sObjects:
 			fillK8sObject(o.k8sObjects.of(c.Object.Namespace, &o).AppendEmpty(), c)
 		case FormatK8sEvents:
@@ -89,43 +85,30 @@ type output struct {
 	logs       plog.Logs
 	clusterUID string
 
-	records    *plog.LogRecordSlice // of FormatWatchlist; nil before the first
+	records    *plog.LogRecordSlice // of FormatWatchlist, grouped by cluster; nil before the first
+	groups     groups               // of FormatWatchlist, grouped by anything else
 	k8sObjects byNamespace
 	k8sEvents  byRegarded
 }
 
-// cluster returns the records of FormatWatchlist, with space for up to n.
-func (o *output) cluster(n int) plog.LogRecordSlice {
-	if o.records != nil {
-		return *o.records
+// recordsFor returns the records of FormatWatchlist to which that of a change belongs, with space for up to n where all of
+// the batch are together.
+func (o *output) recordsFor(c *watchlist.Change, n int) plog.LogRecordSlice {
+	if o.Grouping != ByCluster {
+		return o.groupFor(c)
 	}
-	records := o.appendCluster().LogRecords()
-	records.EnsureCapacity(n)
-	o.records = &records
-	return records
-}
-
-// appendCluster appends the cluster as a resource, with the receiver's scope.
-func (o *output) appendCluster() plog.ScopeLogs {
-	resource := o.logs.ResourceLogs().AppendEmpty()
-	resource.SetSchemaUrl(semconv.SchemaURL)
-	putNonEmpty(resource.Resource().Attributes(), string(semconv.K8SClusterUIDKey), o.clusterUID)
-	putNonEmpty(resource.Resource().Attributes(), string(semconv.K8SClusterNameKey), o.ClusterName)
-	if o.ProcessKey {
-		resource.Resource().Attributes().PutStr(keyRedactionKey, "process")
+	if o.records == nil {
+		records := o.appendResource(place{}).LogRecords()
+		records.EnsureCapacity(n)
+		o.records = &records
 	}
-
-	scope := resource.ScopeLogs().AppendEmpty()
-	scope.SetSchemaUrl(semconv.SchemaURL)
-	scope.Scope().SetName(o.ScopeName)
-	scope.Scope().SetVersion(o.ScopeVersion)
-	return scope
+	return *o.records
 }
 
 // AppendScope appends the cluster as a resource, with the receiver's scope, for records that Build does not make.
 func (b *Builder) AppendScope(logs plog.Logs) plog.ScopeLogs {
 	o := output{Options: &b.options, logs: logs, clusterUID: b.ClusterUID()}
-	return o.appendCluster()
+	return o.appendResource(place{})
 }
 
 func (b *Builder) fill(record plog.LogRecord, c *watchlist.Change, clusterUID string) {
@@ -145,13 +128,15 @@ func (b *Builder) fill(record plog.LogRecord, c *watchlist.Change, clusterUID st
 		if isOfEvents {
 			putEvent(attributes, c)
 			setEventSeverity(record, &c.Object)
-			b.setEventBody(record, &c.Object)
 		} else {
 			b.putObject(attributes, c)
-			b.setBody(record, c.Object.JSON)
 		}
+		b.setBody(record, c)
 		if c.Object.RedactionFailed {
 			attributes.PutBool(keyRedactionFailed, true)
+		}
+		if len(c.Cut) > 0 {
+			putCut(attributes, c.Cut)
 		}
 		return
 	}
@@ -159,27 +144,10 @@ func (b *Builder) fill(record plog.LogRecord, c *watchlist.Change, clusterUID st
 	switch {
 	case c.Type == watchlist.Gap && c.Gap != nil:
 		putGap(attributes, c.Gap, isOfEvents)
-		record.Body().SetStr(GapSentence(c))
 	case c.Snapshot != nil:
 		putFrame(attributes, c)
 	}
-}
-
-// setBody sets the object as the body. The body stays empty if only the object's identity is known.
-func (b *Builder) setBody(record plog.LogRecord, json string) {
-	if json == "" {
-		return
-	}
-	if b.options.Body == BodyJSON {
-		record.Body().SetStr(json)
-		return
-	}
-	if err := bodyMap(record.Body().SetEmptyMap(), json); err != nil {
-		// The reader has already decoded this object, so this is a bug. The object did change, but half an object would
-		// be misleading.
-		pcommon.NewValueEmpty().CopyTo(record.Body())
-		record.Attributes().PutStr(keyBodyError, err.Error())
-	}
+	b.setStreamBody(record, c)
 }
 
 func putNonEmpty(m pcommon.Map, key, value string) {

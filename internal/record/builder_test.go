@@ -532,6 +532,10 @@ func TestDocumentation(t *testing.T) {
 			emitted[key] = true
 		}
 	}
+	for key := range build(t, Options{Body: BodySummary, Object: ObjectJSON},
+		watchlist.Change{Scope: pods, Type: watchlist.Modified, Object: pod(), ReadAt: read, Cut: []string{"spec"}})[0].Attributes().All() {
+		emitted[key] = true
+	}
 	for _, kind := range kinds {
 		emitted[kind.name] = true
 		if kind.uid != "" {

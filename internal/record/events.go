@@ -101,16 +101,6 @@ func putRegarded(m pcommon.Map, c *watchlist.Change, e *redact.Event) {
 	}
 }
 
-// setEventBody sets the body to the message or to the whole Event.
-func (b *Builder) setEventBody(record plog.LogRecord, o *redact.Object) {
-	switch {
-	case b.options.EventBody == EventObject:
-		b.setBody(record, o.JSON)
-	case o.Event != nil && o.Event.Note != "":
-		record.Body().SetStr(o.Event.Note)
-	}
-}
-
 // setEventSeverity derives the severity from the type of an Event. Unknown types count as Normal.
 func setEventSeverity(record plog.LogRecord, o *redact.Object) {
 	record.SetSeverityNumber(plog.SeverityNumberInfo)

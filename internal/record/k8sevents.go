@@ -30,7 +30,7 @@ func (r *byRegarded) of(e *redact.Event, o *output) plog.LogRecordSlice {
 	if r.records == nil || r.last != of {
 		resource := o.logs.ResourceLogs().AppendEmpty()
 		attributes := resource.Resource().Attributes()
-		attributes.EnsureCapacity(8)
+		o.putConstants(attributes)
 		// The k8s_events receiver sends empty values too.
 		attributes.PutStr(string(semconv.K8SNodeNameKey), of.host)
 		attributes.PutStr(keyObjectKind, of.regarding.Kind)
@@ -88,5 +88,8 @@ func fillK8sEvent(record plog.LogRecord, c *watchlist.Change, e *redact.Event) {
 	}
 	if c.Object.RedactionFailed {
 		attributes.PutBool(keyRedactionFailed, true)
+	}
+	if len(c.Cut) > 0 {
+		putCut(attributes, c.Cut)
 	}
 }

@@ -29,6 +29,7 @@ func (n *byNamespace) of(namespace string, o *output) plog.LogRecordSlice {
 	records, ok := (*n)[namespace]
 	if !ok {
 		resource := o.logs.ResourceLogs().AppendEmpty()
+		o.putConstants(resource.Resource().Attributes())
 		putNonEmpty(resource.Resource().Attributes(), string(semconv.K8SNamespaceNameKey), namespace)
 		putNonEmpty(resource.Resource().Attributes(), string(semconv.K8SClusterNameKey), o.ClusterName)
 		scope := resource.ScopeLogs().AppendEmpty()
@@ -68,6 +69,9 @@ func fillK8sObject(record plog.LogRecord, c *watchlist.Change) {
 	}
 	if c.Object.RedactionFailed {
 		attributes.PutBool(keyRedactionFailed, true)
+	}
+	if len(c.Cut) > 0 {
+		putCut(attributes, c.Cut)
 	}
 	if c.Object.JSON == "" {
 		putIdentity(object, &c.Object)

@@ -79,10 +79,22 @@ type Change struct {
 	Doubt    Doubt         // for Suspected only
 	Gap      *GapInfo      // for Gap only
 	Snapshot *SnapshotInfo // for SnapshotBegin, SnapshotEnd and the Snapshot changes between them
+
+	Excluded bool     // its type is one that does not become a record
+	Cut      []string // paths of what was cut out of the object because it was too large
 }
 
 // IsRecord reports whether the change becomes a record for the next consumer. The others only update the checkpoint.
-func (c *Change) IsRecord() bool { return c.Type < Known }
+func (c *Change) IsRecord() bool { return c.Type < Known && !c.Excluded }
+
+// Bytes returns how much memory the texts of a change take that may be large.
+func (c *Change) Bytes() int {
+	bytes := len(c.Object.JSON)
+	if c.Object.Event != nil {
+		bytes += len(c.Object.Event.Note)
+	}
+	return bytes
+}
 
 // ReachedVersion returns the version that an Advanced, Verified, Gap or SnapshotEnd change has reached.
 func (c *Change) ReachedVersion() string {

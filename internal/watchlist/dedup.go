@@ -84,7 +84,7 @@ func heldBytes(c *Change) int {
 	if c == nil {
 		return 0
 	}
-	return len(c.Object.JSON) + heldOverhead
+	return c.Bytes() + heldOverhead
 }
 
 func newDedup(o *Options) *dedup {
@@ -164,7 +164,7 @@ func (d *dedup) Offer(c Change) bool {
 		return d.pass(c)
 	}
 	now := time.Now()
-	if c.Type == Modified && c.Origin == Live && now.Before(w.ends) && d.canHold(&c) {
+	if c.Type == Modified && c.Origin == Live && c.IsRecord() && now.Before(w.ends) && d.canHold(&c) {
 		if d.options.Holding.take(heldBytes(&c) - heldBytes(w.held)) {
 			d.hold(w, c)
 			return true
@@ -206,7 +206,9 @@ func (d *dedup) pass(c Change) bool {
 	}
 	switch c.Type {
 	case Snapshot, Added, Modified:
-		d.open(c.Key)
+		if c.IsRecord() {
+			d.open(c.Key)
+		}
 	case Deleted, Forgotten:
 		if w := d.windows[c.Key]; w != nil {
 			d.close(w)

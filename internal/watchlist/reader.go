@@ -62,6 +62,11 @@ type Options struct {
 	// emitted. Otherwise the reader waits until the resource is served again.
 	UntilGone bool
 
+	// Exclude are the types whose changes do not become records. They move the position and the checkpoint as others do.
+	Exclude TypeSet
+	// Fit, unless nil, gives the object of a change the form in which it is queued. If it was too large, it sets Cut.
+	Fit func(*Change)
+
 	// Restore returns the checkpoint of an earlier reader of the scope: it calls add for each object and then returns
 	// the progress. The pointer is the Scope of all changes of this reader. After an error the reader starts as if there
 	// were no checkpoint. If Restore is set, the reader also emits changes that are not records (see [Change.IsRecord]),
@@ -387,6 +392,17 @@ func (r *Reader) waitForPoll(ctx context.Context) ending {
 // emit puts a change into the queue. If the queue is full it waits for at most timeout, the longest that the stream
 // should be kept waiting, and then returns errQueueFull.
 func (r *Reader) emit(ctx context.Context, c Change, timeout time.Duration) error {
+	c.Scope = &r.Scope
+	r.prepare(&c)
+	if err := r.offerWithin(ctx, c, timeout); err != nil {
+		return err
+	}
+	r.prepared(&c)
+	return nil
+}
+
+// offerWithin offers a change until it is queued, for at most timeout.
+func (r *Reader) offerWithin(ctx context.Context, c Change, timeout time.Duration) error {
 	if r.offer(c) {
 		return nil
 	}
@@ -407,8 +423,7 @@ func (r *Reader) emit(ctx context.Context, c Change, timeout time.Duration) erro
 
 // offer puts a change into the queue unless it is full.
 func (r *Reader) offer(c Change) bool {
-	c.Scope = &r.Scope
-	c.ReadAt = r.Now()
+	c.Scope, c.ReadAt = &r.Scope, r.Now()
 	c.seen = r.position.allBefore(parseVersion(c.Object.ResourceVersion))
 	return r.Emitter.Offer(c)
 }

@@ -481,7 +481,7 @@ func (f *follower) emitMissed(ctx context.Context, key Key, obj redact.Object, w
 	if err := f.emit(ctx, c, snapshotEmitTimeout); err != nil {
 		return err
 	}
-	f.Observer.Recovered()
+	f.recovered(c.Type)
 	missed.count(c.Type)
 	return nil
 }

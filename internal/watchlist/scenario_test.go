@@ -28,6 +28,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/checkpoint"
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/cut"
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/fold"
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/kubeclient"
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/memstorage"
@@ -363,6 +364,18 @@ func readScenarioConfig(t *testing.T, text string) scenario {
 			s.broken = duration(value)
 		case "namespace-before-the-restart":
 			s.first = value
+		case "exclude":
+			for _, name := range strings.Fields(value) {
+				for t, n := range typeNames {
+					if n == name {
+						s.options.Exclude = s.options.Exclude.With(t)
+					}
+				}
+			}
+		case "cut-above":
+			most, err := strconv.Atoi(value)
+			require.NoError(t, err)
+			s.options.Fit = func(c *watchlist.Change) { c.Object.JSON, c.Cut = cut.Fit(c.Object.JSON, most, cut.Text) }
 		case "initial":
 			s.options.SkipInitial = value == "skip"
 		case "deletions":
@@ -536,6 +549,8 @@ func (o *countingObserver) count(what string) {
 func (o *countingObserver) StreamOpened(kind string)   { o.count("opened " + kind) }
 func (o *countingObserver) StreamEnded(reason string)  { o.count("ended " + reason) }
 func (o *countingObserver) DuplicateDropped()          { o.count("duplicate") }
+func (o *countingObserver) Excluded(t watchlist.Type)  { o.count("excluded " + typeNames[t]) }
+func (o *countingObserver) ObjectCut()                 { o.count("cut") }
 func (o *countingObserver) FrameUndecodable()          { o.count("undecodable") }
 func (o *countingObserver) Suppressed(reason string)   { o.count("suppressed " + reason) }
 func (o *countingObserver) FrameOfAnotherKind()        { o.count("other kind") }

@@ -266,7 +266,7 @@ func (r *Reader) emitFromSnapshot(ctx context.Context, key Key, obj redact.Objec
 		r.initial.objects++
 		return nil
 	}
-	r.Observer.Recovered()
+	r.recovered(c.Type)
 	if r.lost != nil {
 		r.lost.count(c.Type)
 	}
@@ -443,7 +443,7 @@ func (r *Reader) emitInferredDeletion(ctx context.Context, key Key, rv version, 
 		return err
 	}
 	if !r.OmitDeletions {
-		r.Observer.Recovered()
+		r.recovered(Deleted)
 	}
 	r.forget(key)
 	return nil
