@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -100,7 +101,7 @@ func (p *planter) change(t *testing.T, phase string, entries []*entry) {
 	})
 }
 
-// remove deletes the copies of a phase, at once.
+// remove deletes the copies of a phase, at once, and waits until they are gone.
 func (p *planter) remove(t *testing.T, phase string, entries []*entry) {
 	t.Helper()
 	each(t, entries, func(ctx context.Context, e *entry) error {
@@ -117,6 +118,18 @@ func (p *planter) remove(t *testing.T, phase string, entries []*entry) {
 			return fmt.Errorf("cannot delete it: %w", err)
 		}
 		return nil
+	})
+	// A definition stays until the server has removed its objects.
+	gone := 0
+	harness.Poll(t, timeout, "the API server to remove what was deleted", func() string {
+		for ; gone < len(entries); gone++ {
+			e := entries[gone]
+			name := e.copy(phase).GetName()
+			if _, err := p.client(e, phase).Get(t.Context(), name, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+				return fmt.Sprintf("%s %s is still there (%v)", harness.Name(e.resource), name, err)
+			}
+		}
+		return ""
 	})
 }
 

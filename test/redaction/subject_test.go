@@ -17,11 +17,34 @@ import (
 	"github.com/k8swatchlist/k8swatchlistreceiver/test/harness"
 )
 
-// subject is a collector with one kind of body, with entity events, and with the formats of other receivers, over its
-// runs, and everything that leaves it.
+// form is where the object is in a record.
+type form struct {
+	body, attribute string // the options body and object_attribute
+}
+
+func (f form) String() string {
+	if f.attribute == "none" {
+		return f.body
+	}
+	return f.body + "-and-" + f.attribute
+}
+
+// options returns the options of the receiver. With each of them, the record of an Event contains the Event too.
+func (f form) options() string {
+	if f.attribute == "none" {
+		return "body: " + f.body + "\n    events: {body: object, deleted: true}"
+	}
+	return "body: " + f.body + "\n    object_attribute: " + f.attribute + "\n    events: {deleted: true}"
+}
+
+// hasOthers reports whether the collector emits the formats of other receivers too, which do not depend on these options.
+func (f form) hasOthers() bool { return f.attribute == "none" }
+
+// subject is a collector with one form of records, with entity events, and perhaps with the formats of other receivers,
+// over its runs, and everything that leaves it.
 type subject struct {
 	*output
-	body               string
+	form               form
 	config             string
 	checkpoints, debug string   // paths
 	pages              []string // URLs
@@ -34,11 +57,11 @@ type subject struct {
 
 var newEvents = schema.GroupVersionResource{Group: "events.k8s.io", Version: "v1", Resource: "events"}
 
-func newSubject(t *testing.T, c *harness.Cluster, body string, resources []schema.GroupVersionResource) *subject {
+func newSubject(t *testing.T, c *harness.Cluster, f form, resources []schema.GroupVersionResource) *subject {
 	t.Helper()
 	folder := t.TempDir()
 	s := &subject{
-		output: startOutput(t), body: body, left: map[string][]byte{},
+		output: startOutput(t, f), form: f, left: map[string][]byte{},
 		checkpoints: filepath.Join(folder, "checkpoints"), debug: filepath.Join(folder, "debug"),
 	}
 	if err := os.Mkdir(s.checkpoints, 0o700); err != nil {
@@ -65,15 +88,19 @@ func newSubject(t *testing.T, c *harness.Cluster, body string, resources []schem
     resources: [` + strings.Join(names, ", ") + `]
     ` + options
 	}
-	own := "body: " + body + "\n    events: {body: object, deleted: true}"
 	// The Events of both groups are the same objects, and a receiver refuses to read them twice.
 	others := slices.DeleteFunc(append(slices.Clone(resources), reports), func(r schema.GroupVersionResource) bool { return r == newEvents })
+	receivers, inOtherFormats := "k8s_watchlist, k8s_watchlist/events", ""
+	if f.hasOthers() {
+		receivers += ", k8s_watchlist/k8sobjects, k8s_watchlist/k8sevents"
+		inOtherFormats = `
+  k8s_watchlist/k8sobjects:` + receiver("format: k8sobjects\n    events: {deleted: true}", others...) + `
+  k8s_watchlist/k8sevents:` + receiver("format: k8sevents", newEvents)
+	}
 	s.config = `
 receivers:
-  k8s_watchlist:` + receiver(own+"\n    entities: true", others...) + `
-  k8s_watchlist/events:` + receiver(own, newEvents) + `
-  k8s_watchlist/k8sobjects:` + receiver("format: k8sobjects\n    events: {deleted: true}", others...) + `
-  k8s_watchlist/k8sevents:` + receiver("format: k8sevents", newEvents) + `
+  k8s_watchlist:` + receiver(f.options()+"\n    entities: true", others...) + `
+  k8s_watchlist/events:` + receiver(f.options(), newEvents) + inOtherFormats + `
 exporters:
   otlp_grpc:
     endpoint: ` + s.address + `
@@ -93,7 +120,7 @@ extensions:
 service:
   extensions: [file_storage, health_check, zpages]
   pipelines:
-    logs: {receivers: [k8s_watchlist, k8s_watchlist/events, k8s_watchlist/k8sobjects, k8s_watchlist/k8sevents], exporters: [otlp_grpc, debug]}
+    logs: {receivers: [` + receivers + `], exporters: [otlp_grpc, debug]}
   telemetry:
     logs: {level: debug}
     metrics: ` + strings.Replace(otelcol.PullMetrics(metrics), "normal", "detailed", 1) + `
@@ -144,7 +171,7 @@ func (s *subject) everything() map[string][]byte {
 }
 
 // userAgent identifies the collector to the API server.
-func (s *subject) userAgent() string { return "collector-with-body-" + s.body }
+func (s *subject) userAgent() string { return "collector-with-body-" + s.form.String() }
 
 func get(t *testing.T, url string) []byte {
 	t.Helper()

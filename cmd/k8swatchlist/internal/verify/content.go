@@ -91,7 +91,15 @@ func decode(text []byte) (map[string]any, error) {
 	return object, err
 }
 
-// bodyOf returns the object in the body of a record on a line of OTLP/JSON.
+// objectIn returns the object in a record: an attribute, or else the body, which may be something else too.
+func objectIn(r plog.LogRecord) pcommon.Value {
+	if object, ok := r.Attributes().Get("k8s.object.manifest"); ok {
+		return object
+	}
+	return r.Body()
+}
+
+// bodyOf returns the object in a record on a line of OTLP/JSON.
 func bodyOf(line []byte, of Object) map[string]any {
 	logs, err := (&plog.JSONUnmarshaler{}).UnmarshalLogs(line)
 	if err != nil {
@@ -103,9 +111,10 @@ func bodyOf(line []byte, of Object) map[string]any {
 				if record, ok := fold.FromRecord(r); !ok || record != of.Record {
 					continue
 				}
-				text := r.Body().AsString()
-				if r.Body().Type() == pcommon.ValueTypeMap {
-					raw, err := json.Marshal(r.Body().Map().AsRaw())
+				value := objectIn(r)
+				text := value.AsString()
+				if value.Type() == pcommon.ValueTypeMap {
+					raw, err := json.Marshal(value.Map().AsRaw())
 					if err != nil {
 						return nil
 					}
@@ -113,7 +122,7 @@ func bodyOf(line []byte, of Object) map[string]any {
 				}
 				object, err := decode([]byte(text))
 				if err != nil {
-					return nil // such as the message of an Event
+					return nil // such as the message of an Event, or a summary
 				}
 				return object
 			}

@@ -221,7 +221,7 @@ func (f *Fold) repeats(object fold.Record, epoch string, place Place) bool {
 	return true
 }
 
-// checkItself compares the parts of a record that have to agree: its identity, its id, and its body.
+// checkItself compares the parts of a record that have to agree: its identity, its id, and its object.
 func (f *Fold) checkItself(r plog.LogRecord, object fold.Record, cluster string, place Place) {
 	a := r.Attributes()
 	if id := text(a, "k8s.change.id"); id != "" && object.UID != "" && object.ResourceVersion != "" {
@@ -230,7 +230,7 @@ func (f *Fold) checkItself(r plog.LogRecord, object fold.Record, cluster string,
 			return
 		}
 	}
-	body := r.Body()
+	body := objectIn(r)
 	if body.Type() != pcommon.ValueTypeMap {
 		return
 	}

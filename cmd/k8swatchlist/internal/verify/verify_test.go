@@ -391,6 +391,31 @@ func TestBodyIsReadAgain(t *testing.T) {
 	assert.Nil(t, body)
 }
 
+// With body: summary the object is in an attribute.
+func TestObjectsInAttributes(t *testing.T) {
+	t.Parallel()
+	logs, err := (&plog.JSONUnmarshaler{}).UnmarshalLogs([]byte(history[7]))
+	require.NoError(t, err)
+	r := logs.ResourceLogs().At(0).ScopeLogs().At(0).LogRecords().At(0)
+	object, ok := fold.FromRecord(r)
+	require.True(t, ok)
+	r.Body().SetStr("Pod shop/pod-c modified")
+	read := func() map[string]any {
+		text, err := (&plog.JSONMarshaler{}).MarshalLogs(logs)
+		require.NoError(t, err)
+		return bodyOf(text, Object{Record: object})
+	}
+	assert.Nil(t, read())
+	r.Attributes().PutStr("k8s.object.manifest", `{"spec":{"a":1}}`)
+	assert.Equal(t, map[string]any{"spec": map[string]any{"a": json.Number("1")}}, read())
+	r.Attributes().PutEmptyMap("k8s.object.manifest").PutEmptyMap("metadata").PutStr("name", "another")
+	assert.Equal(t, map[string]any{"metadata": map[string]any{"name": "another"}}, read())
+	f := NewFold(cluster)
+	f.add(r, cluster, at(1))
+	require.Len(t, f.Findings, 1)
+	assert.Equal(t, Altered, f.Findings[0].Kind)
+}
+
 func TestFilesThatGrow(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "records.json")
