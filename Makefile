@@ -193,6 +193,10 @@ measure-memory: $(COLLECTOR) ## Measure the collector's memory while it reads 20
 	KUBEBUILDER_ASSETS=$$folder OTELCOL_BINARY=$(CURDIR)/$(COLLECTOR) MEASURE_MEMORY=1 \
 	../tools/progress.sh "measuring memory" $(GO) test -v -count 1 -timeout 30m -run MeasureMemory ./e2e
 
+.PHONY: measure-diffs
+measure-diffs: ## Measure the memory and time that the option diff takes for each object
+	@cd bench && $(GO) run ./cmd/diffs
+
 .PHONY: measure-first-run
 measure-first-run: ## Measure how long make run takes in a fresh clone with empty caches, up to an hour
 	@folder=$$($(GET_CONTROL_PLANE)) || exit; cd tools/checks && KUBEBUILDER_ASSETS=$$folder MEASURE_FIRST_RUN=1 \

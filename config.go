@@ -86,6 +86,10 @@ type Config struct {
 	// ExcludeTypes names the types of changes that do not become records: SNAPSHOT, ADDED, MODIFIED, DELETED. Default: none.
 	ExcludeTypes []string `mapstructure:"exclude_types"`
 
+	// DiffMaxBytes bounds the last states of all objects of resources with diff, in bytes. Objects for which not enough is
+	// left have no diffs. Default: 67108864 (64 MiB).
+	DiffMaxBytes int `mapstructure:"diff_max_bytes"`
+
 	// ResourceGrouping is the OpenTelemetry resource of the records: the cluster, the namespace, or the object. Default:
 	// cluster.
 	ResourceGrouping string `mapstructure:"resource_grouping"`
@@ -179,6 +183,11 @@ type ResourceConfig struct {
 
 	// KeepFields names the only parts of the objects that are kept, besides their identity. Default: all.
 	KeepFields []string `mapstructure:"keep_fields"`
+
+	// Diff adds what changed to the records of modified objects (k8s.change.diff), and their last state to the records of
+	// objects that were deleted unseen. The receiver then keeps the last state of each object of the resource in memory.
+	// Default: false.
+	Diff bool `mapstructure:"diff"`
 
 	// ExcludeTypes names further types of changes that do not become records, for this resource only. Default: none.
 	ExcludeTypes []string `mapstructure:"exclude_types"`
@@ -285,6 +294,7 @@ func createDefaultConfig() component.Config {
 		Body:             bodyMap,
 		ObjectAttribute:  objectNone,
 		MaxRecordBytes:   defaultMaxRecordBytes,
+		DiffMaxBytes:     defaultDiffMaxBytes,
 		ResourceGrouping: groupCluster,
 		Format:           formatWatchlist,
 		Events:           EventsConfig{Body: eventsMessage},

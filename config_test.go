@@ -102,7 +102,7 @@ func TestDefaultConfig(t *testing.T) {
 		Redaction:    RedactionConfig{ConfigMaps: "fingerprint", Environment: "redact"},
 		Suppress:     SuppressConfig{Noop: true},
 
-		ObjectAttribute: "none", MaxRecordBytes: 1048576, ResourceGrouping: "cluster",
+		ObjectAttribute: "none", MaxRecordBytes: 1048576, DiffMaxBytes: 67108864, ResourceGrouping: "cluster",
 		Queue: QueueConfig{MaxBytes: 16777216, DrainTimeout: 10 * time.Second},
 		Batch: BatchConfig{MaxRecords: 500, MaxBytes: 524288, Timeout: 200 * time.Millisecond},
 	}

@@ -117,7 +117,7 @@ func TestRecordOptionsFromServerToConsumer(t *testing.T) {
 	records := allRecords(sink)
 	require.Len(t, records, 1)
 	modified := records["b MODIFIED"]
-	assert.Equal(t, "Pod shop/b modified", modified.Body().Str())
+	assert.Equal(t, "Pod shop/b modified: metadata.labels, spec", modified.Body().Str())
 	attributes := modified.Attributes().AsRaw()
 	assert.Equal(t, "uid-of-b", attributes["k8s.object.uid"])
 	assert.Equal(t, `{"kind":"Pod","apiVersion":"v1","metadata":{"name":"b","namespace":"shop","resourceVersion":"9","labels":{"round":"9"}},"spec":{"text":"[TRUNCATED len=2000]"}}`,

@@ -13,6 +13,7 @@ import (
 
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/checkpoint"
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/delivery"
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/diff"
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/entity"
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/kubeclient"
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/metadata"
@@ -37,6 +38,7 @@ type watchlistReceiver struct {
 	client    *kubeclient.Client
 	slots     *watchlist.Slots // of the client's server
 	holding   *watchlist.Holding
+	diffs     *diff.Budget
 	redaction *redact.Policy
 	records   *record.Builder
 	entities  *entity.Entities   // nil without entity events
@@ -81,7 +83,8 @@ func (r *watchlistReceiver) Start(ctx context.Context, host component.Host) erro
 	if err != nil {
 		return err
 	}
-	if err := r.telemetry.observeOpen(r.client); err != nil {
+	r.diffs = r.newDiffs()
+	if err := errors.Join(r.telemetry.observeOpen(r.client), r.telemetry.observeDiffs(r.diffs.Used)); err != nil {
 		return err
 	}
 	r.slots = watchlist.NewSlots(snapshotsAtOnce)

@@ -76,6 +76,7 @@ func (r *watchlistReceiver) newReader(t catalog.Target) catalog.Reader {
 		EmitSnapshots:  r.cfg.Relist.Emit == emitSnapshot,
 		SkipInitial:    r.cfg.InitialState == initialSkip,
 		Exclude:        r.cfg.excludedTypes(t.Scope),
+		Diffs:          r.diffsOf(t.Scope),
 		Fit:            r.records.Fit,
 		SuppressNoop:   r.cfg.Suppress.Noop,
 		Optional:       t.ByPattern,

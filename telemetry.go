@@ -43,6 +43,14 @@ func newTelemetry(builder *metadata.TelemetryBuilder, id component.ID) (*telemet
 	)
 }
 
+// observeDiffs begins to measure how much memory diffs use.
+func (t *telemetry) observeDiffs(used func() int64) error {
+	return t.builder.RegisterK8sWatchlistDiffBytesCallback(func(_ context.Context, o metric.Int64Observer) error {
+		o.Observe(used(), t.attributes)
+		return nil
+	})
+}
+
 // openCounter counts what is open to the API server.
 type openCounter interface {
 	Connections() int64

@@ -36,6 +36,7 @@ func (c *Config) Validate() error {
 		errs = append(errs, fmt.Errorf("initial_state: %q is not one of emit, skip", c.InitialState))
 	}
 	errs = append(errs, c.validateRecords()...)
+	errs = append(errs, c.validateDiffs()...)
 	errs = append(errs, c.validateFormat()...)
 	for _, err := range c.Events.validate() {
 		errs = append(errs, fmt.Errorf("events.%w", err))

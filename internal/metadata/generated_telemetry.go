@@ -29,6 +29,7 @@ type TelemetryBuilder struct {
 	mu                              sync.Mutex
 	registrations                   []metric.Registration
 	K8sWatchlistConsumerRetries     metric.Int64Counter
+	K8sWatchlistDiffBytes           metric.Int64ObservableGauge
 	K8sWatchlistDuplicatesDropped   metric.Int64Counter
 	K8sWatchlistFramesOfAnotherKind metric.Int64Counter
 	K8sWatchlistGaps                metric.Int64Counter
@@ -61,6 +62,21 @@ type telemetryBuilderOptionFunc func(mb *TelemetryBuilder)
 
 func (tbof telemetryBuilderOptionFunc) apply(mb *TelemetryBuilder) {
 	tbof(mb)
+}
+
+// RegisterK8sWatchlistDiffBytesCallback sets callback for observable K8sWatchlistDiffBytes metric.
+func (builder *TelemetryBuilder) RegisterK8sWatchlistDiffBytesCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.K8sWatchlistDiffBytes, obs: o})
+		return nil
+	}, builder.K8sWatchlistDiffBytes)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
 }
 
 // RegisterK8sWatchlistInventoryObjectsCallback sets callback for observable K8sWatchlistInventoryObjects metric.
@@ -155,6 +171,12 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		"otelcol_k8s_watchlist_consumer_retries",
 		metric.WithDescription("Times that the next consumer refused records temporarily, so that they were sent again. [Alpha]"),
 		metric.WithUnit("{retry}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.K8sWatchlistDiffBytes, err = builder.meter.Int64ObservableGauge(
+		"otelcol_k8s_watchlist_diff_bytes",
+		metric.WithDescription("Memory of the last states of objects that are kept for diffs; diff_max_bytes bounds it. [Alpha]"),
+		metric.WithUnit("By"),
 	)
 	errs = errors.Join(errs, err)
 	builder.K8sWatchlistDuplicatesDropped, err = builder.meter.Int64Counter(

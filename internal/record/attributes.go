@@ -23,6 +23,8 @@ const (
 	keyChangeManager     = "k8s.change.manager"
 	keyChangeOperation   = "k8s.change.operation"
 	keyChangeSubresource = "k8s.change.subresource"
+	keyChangeDiff        = "k8s.change.diff"
+	keyChangeDiffMore    = "k8s.change.diff_more"
 
 	keyResourceName          = "k8s.resource.name"
 	keyResourceGroup         = "k8s.resource.group"
@@ -85,6 +87,7 @@ func putChange(m pcommon.Map, c *watchlist.Change) {
 	putNonEmpty(m, keyChangeManager, c.Manager.Name)
 	putNonEmpty(m, keyChangeOperation, c.Manager.Operation)
 	putNonEmpty(m, keyChangeSubresource, c.Manager.Subresource)
+	putDiff(m, c.Diff)
 }
 
 func (b *Builder) putObject(m pcommon.Map, c *watchlist.Change) {

@@ -137,10 +137,14 @@ func TestDocumentedSummaries(t *testing.T) {
 	backOff := redact.Object{Kind: "Event", JSON: "{}", Event: &redact.Event{
 		Reason: "BackOff", Note: "Back-off restarting failed container web", Count: 5, Regarding: redact.Reference{Kind: "Pod", Namespace: "shop", Name: "web-1"},
 	}}
+	kubectl := redact.Manager{Name: "kubectl"}
 	inShop := &scope.Scope{GroupResource: pods.GroupResource, Namespace: "shop"}
 	var want []string
 	for _, c := range []watchlist.Change{
-		{Scope: teamWeb, Type: watchlist.Modified, Origin: watchlist.Live, Object: deployment},
+		{Scope: teamWeb, Type: watchlist.Modified, Origin: watchlist.Live, Object: deployment, Manager: kubectl,
+			Diff: compared(`{"spec":{"replicas":3}}`, `{"spec":{"replicas":5}}`)},
+		{Scope: teamWeb, Type: watchlist.Modified, Origin: watchlist.Live, Object: deployment, Manager: kubectl,
+			Sections: sections(`{"spec":1,"metadata":{"labels":{"a":"b"}}}`, `{"spec":2,"metadata":{"labels":{"a":"c"}}}`)},
 		{Scope: pods, Type: watchlist.Added, Origin: watchlist.Live, Object: pod()},
 		{Scope: pods, Type: watchlist.Snapshot, Origin: watchlist.Initial, Object: pod()},
 		{Scope: pods, Type: watchlist.Snapshot, Origin: watchlist.Relist, Object: pod()},

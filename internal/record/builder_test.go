@@ -15,6 +15,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/plog"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/diff"
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/redact"
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/scope"
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/watchlist"
@@ -186,6 +187,17 @@ func recordCases() []recordCase {
 			attributes: podAttributes(map[string]any{
 				"k8s.change.type": "MODIFIED", "k8s.change.origin": "live", "k8s.change.sections": []any{"metadata.labels", "status"},
 				"k8s.change.manager": "kubelet", "k8s.change.operation": "Update", "k8s.change.subresource": "status"}),
+			body: podBody,
+		},
+		{
+			name: "modified, and its last state is known",
+			change: watchlist.Change{Scope: pods, Type: watchlist.Modified, Origin: watchlist.Live, Object: pod(), ReadAt: read,
+				Diff: &diff.Diff{More: 3, Changes: []diff.Change{{Path: "spec.nodeName", New: diff.Value{JSON: `"n1"`}}}}},
+			event:     "k8s.object.modified",
+			timestamp: updated,
+			attributes: podAttributes(map[string]any{
+				"k8s.change.type": "MODIFIED", "k8s.change.origin": "live",
+				"k8s.change.diff": []any{map[string]any{"path": "spec.nodeName", "new": "n1"}}, "k8s.change.diff_more": int64(3)}),
 			body: podBody,
 		},
 		{

@@ -42,6 +42,9 @@ func (b *Builder) Fit(c *watchlist.Change) {
 			c.Object = c.Object.WithJSON(left)
 		}
 	}
+	if limit := b.options.MaxBytes; limit > 0 && c.Diff != nil {
+		c.Diff = c.Diff.Within(limit / diffShare)
+	}
 	if limit := b.options.MaxBytes; limit > 0 && b.atMost(c) > limit {
 		b.fitInto(c, form, limit)
 	}
@@ -70,7 +73,7 @@ func (b *Builder) withoutObject(c *watchlist.Change) string {
 
 // atMost returns how many bytes the record of a change takes at most, unless its attributes are very large.
 func (b *Builder) atMost(c *watchlist.Change) int {
-	bytes := attributesAsARule + cut.MaxGrowth*len(c.Object.JSON)
+	bytes := attributesAsARule + cut.MaxGrowth*len(c.Object.JSON) + c.Diff.Bytes()
 	if e := c.Object.Event; e != nil {
 		bytes += len(e.Note) + len(e.Reason) + len(e.Action) + len(e.ReportingController) + len(e.ReportingInstance) + len(e.Regarding.FieldPath)
 	}

@@ -12,7 +12,8 @@ import (
 
 // summary returns the change of an object in one sentence, for a person who reads nothing else of the record:
 //
-//	Deployment shop/web modified
+//	Deployment shop/web modified: spec.replicas 3 → 5 (kubectl)
+//	Deployment shop/web modified: spec, metadata.labels (kubectl)
 //	Pod shop/web-1 exists (initial state)
 //	Pod shop/web-1 deleted (inferred)
 //	Pod shop/web-1 BackOff: Back-off restarting failed container web (5 times)
@@ -28,10 +29,20 @@ func summary(c *watchlist.Change) string {
 		writeName(&s, kindOf(c), c.Object.Namespace, c.Object.Name)
 		s.WriteByte(' ')
 		s.WriteString(verb(c.Type))
-		if e != nil && e.Note != "" {
+		switch {
+		case e != nil && e.Note != "":
 			s.WriteString(": ")
 			s.WriteString(e.Note)
+		case c.Diff != nil && len(c.Diff.Changes) > 0:
+			s.WriteString(": ")
+			writeDiff(&s, c.Diff)
+		case !c.Sections.IsEmpty():
+			s.WriteString(": ")
+			s.WriteString(strings.Join(c.Sections.Names(), ", "))
 		}
+	}
+	if c.Manager.Name != "" && c.Object.Event == nil { // Events are written by whoever reports, not by who did something
+		remarks = append(remarks, c.Manager.Name)
 	}
 	if how := how(c); how != "" {
 		remarks = append(remarks, how)

@@ -49,6 +49,24 @@ func ignoredIn(all []Ignored, group, resource string) []string {
 	return slices.Compact(paths)
 }
 
+// Step is one step to a value: the key of a member, or the index of an element of a list, which may also have a name.
+type Step struct{ Key, Name string }
+
+// Ignores reports whether changes of the value at a path do not count.
+func (p *Plan) Ignores(path []Step) bool {
+	if len(p.ignoredPaths) == 0 {
+		return false
+	}
+	elements := make([]pathElement, len(path))
+	for i, step := range path {
+		elements[i].key = []byte(step.Key)
+		if index, err := strconv.Atoi(step.Key); err == nil {
+			elements[i].index, elements[i].isIndex, elements[i].alias = index, true, []byte(step.Name)
+		}
+	}
+	return slices.ContainsFunc(p.ignoredPaths, func(pattern string) bool { return matchPath(pattern, elements) })
+}
+
 // ignoredPath is the rest of a path below some part of an object.
 type ignoredPath struct {
 	rest string

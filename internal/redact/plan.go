@@ -100,6 +100,7 @@ type Plan struct {
 
 	sumKey                     sumKey
 	ignored, ignoredInMetadata []ignoredPath
+	ignoredPaths               []string      // the same, as written in the configuration
 	sections                   *sectionTable // nil: the sections of Events are not told apart
 	managers                   *managerTable
 	// particulars names the facts that only objects of this resource have.
@@ -116,6 +117,7 @@ func (p *Policy) Plan(group, resource string, observer Observer) *Plan {
 	plan := &Plan{Policy: p, observer: observer, namesKeys: namesSecretKeys(group), managers: &managerTable{}}
 	paths := ignoredIn(p.options.Ignored, group, resource)
 	plan.ignored, plan.ignoredInMetadata = newIgnoredPaths(paths)
+	plan.ignoredPaths = paths
 	plan.sumKey = newSumKey(p.secret, contentPurpose+strings.Join(paths, "\n"))
 	isOfEvents := scope.IsEvents(schema.GroupResource{Group: group, Resource: resource})
 	if !isOfEvents {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"time"
 
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/diff"
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/redact"
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/scope"
 )
@@ -51,7 +52,8 @@ type Change struct {
 	Type   Type
 	Origin Origin
 	// Inferred marks a deletion that no watch event reported: the object was missing from a snapshot.
-	// Only the identity of such an object is known, and its ResourceVersion is that of the snapshot.
+	// Only the identity of such an object is known, and with diffs its last state. Its ResourceVersion is that of the
+	// snapshot.
 	Inferred bool
 	Object   redact.Object
 	Key      Key // of the object
@@ -59,6 +61,8 @@ type Change struct {
 	// empty if that is not known.
 	Sections redact.SectionSet
 	Manager  redact.Manager
+	// Diff is what changed in a modified object. nil: it was not compared with its last state.
+	Diff *diff.Diff
 	// Ahead is set for a change that is no record.
 	Ahead Ahead
 	// Suppressed is the number of states of the object that were not emitted since the last one that was.
@@ -89,7 +93,7 @@ func (c *Change) IsRecord() bool { return c.Type < Known && !c.Excluded }
 
 // Bytes returns how much memory the texts of a change take that may be large.
 func (c *Change) Bytes() int {
-	bytes := len(c.Object.JSON)
+	bytes := len(c.Object.JSON) + c.Diff.Bytes()
 	if c.Object.Event != nil {
 		bytes += len(c.Object.Event.Note)
 	}

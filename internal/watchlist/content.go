@@ -54,6 +54,7 @@ func (v version) spelling() string {
 func (r *Reader) rememberObject(key Key, obj *redact.Object, rv version) {
 	r.remember(key, obj.Identity, rv)
 	r.inventory.putContent(key, &obj.Content)
+	r.keepState(key, obj)
 }
 
 // isUnchanged reports whether the object that was read is the one emitted last, at version known, or an older one. If

@@ -104,6 +104,7 @@ func (r *Reader) noteDrops() {
 		case Snapshot, Added, Modified:
 			if ok && (known == c.to || r.inventory.hasPassed(c.key, c.content)) {
 				r.remember(c.key, c.id, version{})
+				r.forgetState(c.key)
 			}
 		case Deleted:
 			if !ok {

@@ -51,6 +51,7 @@ func (r *Reader) explain(c *Change) {
 	case Modified:
 		before = r.inventory.content(c.Key)
 		c.Sections = r.Plan.Changed(&before, &c.Object.Content)
+		r.compare(c)
 	case Added:
 	default:
 		return

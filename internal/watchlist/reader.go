@@ -12,6 +12,7 @@ import (
 	"github.com/cenkalti/backoff/v5"
 	"go.uber.org/zap"
 
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/diff"
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/redact"
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/scope"
 )
@@ -55,6 +56,8 @@ type Options struct {
 	// DedupInterval is the time within which only the first and the last state of an object are emitted; 0 is off.
 	DedupInterval time.Duration
 	Holding       *Holding // bounds the states held back in all readers that share it; nil holds none back
+	// Diffs bounds the last states that all readers keep, with which they find what changed. nil: this one keeps none.
+	Diffs *diff.Budget
 	// Optional means that the resource is read only if the rights allow it: if they are missing, that is no fault, and
 	// the server is asked again rarely.
 	Optional bool
@@ -159,7 +162,8 @@ type Reader struct {
 
 	apis chan scope.API // receives the API version or kind in which the server now serves the resource
 
-	dedup *dedup // nil: every state is emitted
+	dedup      *dedup            // nil: every state is emitted
+	lastStates *diff.States[Key] // nil: without diffs
 
 	backoff *backoff.ExponentialBackOff
 	slow    *backoff.ExponentialBackOff // for errors that a person has to correct
@@ -244,6 +248,9 @@ func NewReader(o Options) *Reader {
 		r.dedup = newDedup(&r.Options)
 		r.Emitter = r.dedup
 	}
+	if o.Diffs != nil {
+		r.lastStates = diff.NewStates[Key](o.Diffs)
+	}
 	return r
 }
 
@@ -260,6 +267,9 @@ func (r *Reader) Run(ctx context.Context) {
 	}()
 	if r.dedup != nil {
 		defer r.dedup.start(ctx)()
+	}
+	if r.lastStates != nil {
+		defer r.lastStates.Clear()
 	}
 	reading, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -439,6 +449,7 @@ func (r *Reader) remember(key Key, id redact.Identity, rv version) {
 func (r *Reader) forget(key Key) {
 	before := r.inventory.len()
 	r.inventory.remove(key)
+	r.forgetState(key)
 	r.Observer.InventoryChanged(r.inventory.len() - before)
 }
 

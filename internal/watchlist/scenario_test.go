@@ -29,6 +29,7 @@ import (
 
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/checkpoint"
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/cut"
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/diff"
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/fold"
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/kubeclient"
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/memstorage"
@@ -378,6 +379,10 @@ func readScenarioConfig(t *testing.T, text string) scenario {
 			s.options.Fit = func(c *watchlist.Change) { c.Object.JSON, c.Cut = cut.Fit(c.Object.JSON, most, cut.Text) }
 		case "initial":
 			s.options.SkipInitial = value == "skip"
+		case "diffs":
+			bytes, err := strconv.Atoi(value)
+			require.NoError(t, err)
+			s.options.Diffs = diff.NewBudget(int64(bytes), func() {})
 		case "deletions":
 			s.options.OmitDeletions = value == "omit"
 		case "dedup":
@@ -497,9 +502,10 @@ func (q *recordingQueue) transcript() []string {
 			} else if c.Object.JSON == "" {
 				line += " without body"
 			}
-			if q.showsSections {
+			if q.showsSections && !c.Sections.IsEmpty() {
 				line += " " + strings.Join(c.Sections.Names(), " ")
 			}
+			line += q.difference(c)
 			if c.Suppressed > 0 {
 				line += fmt.Sprintf(" suppressed %d", c.Suppressed)
 			}
@@ -507,6 +513,25 @@ func (q *recordingQueue) transcript() []string {
 		lines = append(lines, strings.TrimSpace(line))
 	}
 	return lines
+}
+
+// difference describes what changed in an object, or the state in which it was last.
+func (q *recordingQueue) difference(c watchlist.Change) (text string) {
+	if c.Inferred && c.Object.JSON != "" {
+		_, content, _ := strings.Cut(c.Object.JSON, `"content":"`)
+		content, _, _ = strings.Cut(content, `"`)
+		return " last " + content
+	}
+	if c.Diff == nil {
+		return ""
+	}
+	for _, d := range c.Diff.Changes {
+		text += fmt.Sprintf(" %s:%s>%s", d.Path, d.Old.JSON+d.Old.Text, d.New.JSON+d.New.Text)
+	}
+	if text == "" {
+		return " no difference"
+	}
+	return text
 }
 
 // content is what the record of a version of an object has as its content.

@@ -437,7 +437,7 @@ func (r *Reader) emitInferredDeletion(ctx context.Context, key Key, rv version, 
 	id := r.inventory.identity(key)
 	id.ResourceVersion = rv.String()
 	err := r.emitDeletion(ctx, Change{Type: Deleted, Origin: Recovered, Inferred: true, Key: key, Object: redact.Object{
-		Identity: id, APIVersion: r.API.APIVersion(r.Scope.Group), Kind: r.API.Kind,
+		Identity: id, APIVersion: r.API.APIVersion(r.Scope.Group), Kind: r.API.Kind, JSON: r.lastState(key),
 	}}, timeout)
 	if err != nil {
 		return err

@@ -83,7 +83,7 @@ func createDeployment(t *testing.T, c *harness.Cluster, name string, change func
 		},
 	}
 	change(d)
-	if _, err := c.Client.AppsV1().Deployments("default").Create(t.Context(), d, metav1.CreateOptions{}); err != nil {
+	if _, err := c.Client.AppsV1().Deployments("default").Create(t.Context(), d, metav1.CreateOptions{FieldManager: "kubectl-create"}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -95,7 +95,7 @@ func TestSummariesWithManifests(t *testing.T) {
 	c := harness.StartCluster(t, controlplane.Options{})
 	createDeployment(t, c, "before", func(*appsv1.Deployment) {})
 	collector := harness.StartCollector(t, toFile(kubeconfig(c.Kubeconfig())+`
-resources: [deployments, events, nodes]
+resources: [{name: deployments, diff: true}, events, nodes]
 body: summary
 object_attribute: json
 resource_grouping: object
@@ -105,7 +105,7 @@ resource_attributes: {service.name: kubernetes, shard: 3}`))
 
 	createDeployment(t, c, "web", func(*appsv1.Deployment) {})
 	replicas := []byte(`{"spec":{"replicas":5}}`)
-	if _, err := c.Client.AppsV1().Deployments("default").Patch(t.Context(), "web", types.MergePatchType, replicas, metav1.PatchOptions{}); err != nil {
+	if _, err := c.Client.AppsV1().Deployments("default").Patch(t.Context(), "web", types.MergePatchType, replicas, metav1.PatchOptions{FieldManager: "kubectl-scale"}); err != nil {
 		t.Fatal(err)
 	}
 	event := &corev1.Event{
@@ -148,8 +148,8 @@ resource_attributes: {service.name: kubernetes, shard: 3}`))
 		}
 	}
 	for _, want := range []string{
-		"initial state of deployments.apps begins", "Deployment default/before exists (initial state)", "Deployment default/web added",
-		"Deployment default/web modified", "Deployment default/web deleted",
+		"initial state of deployments.apps begins", "Deployment default/before exists (initial state)", "Deployment default/web added (kubectl-create)",
+		"Deployment default/web modified: spec.replicas 1 → 5 (kubectl-scale)", "Deployment default/web deleted",
 		"Deployment default/web ScalingReplicaSet: Scaled up replica set web-1 to 5",
 	} {
 		if !slices.Contains(sentences, want) {

@@ -165,7 +165,7 @@ func alone(resource plog.ResourceLogs, scope plog.ScopeLogs, record plog.LogReco
 func documentedTypes(t *testing.T) map[string]string {
 	t.Helper()
 	types := map[string]string{}
-	for _, row := range regexp.MustCompile("(?m)^\\| `(k8s\\.[a-z0-9_.]+)` \\|(?: (string|int|bool|string\\[\\]|map|string or map) \\|)?").
+	for _, row := range regexp.MustCompile("(?m)^\\| `(k8s\\.[a-z0-9_.]+)` \\|(?: (string|int|bool|string\\[\\]|map|map\\[\\]|string or map) \\|)?").
 		FindAllStringSubmatch(readFile(t, "../../docs/records.md"), -1) {
 		if types[row[1]] = row[2]; row[2] == "" {
 			types[row[1]] = "string"
@@ -184,7 +184,11 @@ func checkDocumented(t *testing.T, documented map[string]string, event string, a
 		pcommon.ValueTypeSlice: "string[]", pcommon.ValueTypeMap: "map",
 	}
 	for key, value := range attributes.All() {
-		if want, ok := documented[key]; !ok || !slices.Contains(strings.Split(want, " or "), names[value.Type()]) {
+		name := names[value.Type()]
+		if value.Type() == pcommon.ValueTypeSlice && value.Slice().Len() > 0 && value.Slice().At(0).Type() == pcommon.ValueTypeMap {
+			name = "map[]"
+		}
+		if want, ok := documented[key]; !ok || !slices.Contains(strings.Split(want, " or "), name) {
 			t.Errorf("%s has the attribute %s of type %s, and docs/records.md has %q", event, key, value.Type(), want)
 		}
 		if value.Type() == pcommon.ValueTypeStr && value.Str() == "" {

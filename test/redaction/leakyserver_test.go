@@ -69,7 +69,8 @@ func (s *leakyServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// answer fails every list of a client except the third, and every watch. The third list makes the client watch.
+// answer fails every list of a client except the third, and every watch. The third list makes the client watch. The
+// component status has the newest error that is new, so the one whose text it shows is the last new one.
 func (s *leakyServer) answer(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -81,7 +82,9 @@ func (s *leakyServer) answer(w http.ResponseWriter, r *http.Request) {
 			_, _ = fmt.Fprintf(w, `{"kind":"ReportList","apiVersion":"%s/%s","metadata":{"resourceVersion":"7"},"items":[]}`, reports.Group, reports.Version)
 			return
 		}
-		answer = []int{statusForList, textForList}[s.lists[client]%2]
+		if answer = statusForList; s.lists[client] == 1 {
+			answer = textForList
+		}
 	}
 	sent := s.sent[client]
 	sent[answer] = true

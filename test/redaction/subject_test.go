@@ -76,7 +76,11 @@ func newSubject(t *testing.T, c *harness.Cluster, f form, resources []schema.Gro
 	receiver := func(options string, resources ...schema.GroupVersionResource) string {
 		var names []string
 		for _, resource := range resources {
-			names = append(names, harness.Name(resource))
+			entry := harness.Name(resource)
+			if withDiffs := !strings.Contains(options, "format:") && resource.Resource != "events"; withDiffs {
+				entry = fmt.Sprintf("{name: %s, diff: true}", entry)
+			}
+			names = append(names, entry)
 		}
 		return `
     auth_type: kubeConfig
