@@ -232,6 +232,9 @@ func (inv *inventory) record(key Key) version {
 // aheadOf returns by how much a version that is passed over is ahead of the last record of the object.
 func (inv *inventory) aheadOf(key Key, rv version) Ahead {
 	last := inv.record(key)
+	if rv == last {
+		return 0 // later versions were passed over, and are undone
+	}
 	if last.none() || rv.number <= last.number || rv.number-last.number >= uint64(farAhead) {
 		return farAhead
 	}

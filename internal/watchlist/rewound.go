@@ -73,8 +73,8 @@ func (o *olderObjects) prove(at version) (rewound, stale bool) {
 	return false, stale
 }
 
-// emitOlder emits the objects of a snapshot that are older than their last emitted version, if they prove that the
-// history was set back.
+// emitOlder emits the objects of a snapshot that are older than their last known version, if they prove that the history
+// was set back.
 func (r *Reader) emitOlder(ctx context.Context, pass *snapshotPass, at version) error {
 	rewound, stale := pass.older.prove(at)
 	switch {
@@ -99,6 +99,13 @@ func (r *Reader) emitOlder(ctx context.Context, pass *snapshotPass, at version) 
 	})
 	for _, obj := range objects {
 		key := keyOf(obj.Identity)
+		if r.isNoop(key, obj) { // later versions were only passed over, and are undone
+			if err := r.passOverInSnapshot(ctx, key, *obj); err != nil {
+				return err
+			}
+			pass.older.drop(key)
+			continue
+		}
 		if err := r.emitFromSnapshot(ctx, key, *obj, true); err != nil {
 			return err
 		}

@@ -226,9 +226,7 @@ func (r *Reader) snapshotObject(ctx context.Context, pass *snapshotPass, f frame
 			return nil
 		}
 		if r.isNoop(key, &obj) {
-			r.lost.countUnchanged()
-			r.progressed()
-			return r.passOver(ctx, Change{Origin: Recovered, Object: obj, Key: key}, snapshotEmitTimeout)
+			return r.passOverInSnapshot(ctx, key, obj)
 		}
 	}
 	if err := r.emitFromSnapshot(ctx, key, obj, isKnown && r.inventory.wasEmitted(key)); err != nil {
@@ -236,6 +234,13 @@ func (r *Reader) snapshotObject(ctx context.Context, pass *snapshotPass, f frame
 	}
 	r.rememberObject(key, &obj, rv)
 	return nil
+}
+
+// passOverInSnapshot notes a version that a snapshot holds of an object that is as it was emitted last.
+func (r *Reader) passOverInSnapshot(ctx context.Context, key Key, obj redact.Object) error {
+	r.lost.countUnchanged()
+	r.progressed()
+	return r.passOver(ctx, Change{Origin: Recovered, Object: obj, Key: key}, snapshotEmitTimeout)
 }
 
 func (r *Reader) emitFromSnapshot(ctx context.Context, key Key, obj redact.Object, isKnown bool) error {
