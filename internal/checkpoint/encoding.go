@@ -173,14 +173,17 @@ func decodeObject(b []byte) (o watchlist.Stored, err error) {
 		*into = string(b[n : n+int(size)])
 		b = b[n+int(size):]
 	}
-	switch len(b) {
-	case 0:
-	case 8:
-		o.Content = binary.BigEndian.Uint64(b)
-	case 8 + 4:
-		o.Content, o.Ahead = binary.BigEndian.Uint64(b), watchlist.Ahead(binary.BigEndian.Uint32(b[8:]))
-	default:
+	if len(b) == 0 {
+		return o, nil
+	}
+	if len(b) != 8 && len(b) != 8+4 {
 		return o, errBadEntry
+	}
+	if o.Content = binary.BigEndian.Uint64(b); o.Content == 0 { // a hash of zero is not written
+		return o, errBadEntry
+	}
+	if b = b[8:]; len(b) > 0 {
+		o.Ahead = watchlist.Ahead(binary.BigEndian.Uint32(b))
 	}
 	return o, nil
 }

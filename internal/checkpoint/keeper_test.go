@@ -314,7 +314,9 @@ func TestObjectsSurviveTheirEncoding(t *testing.T) {
 
 func FuzzDecodeObject(f *testing.F) {
 	f.Add(encodeObject(watchlist.Stored{Identity: redact.Identity{UID: "u", ResourceVersion: "1", Namespace: "n", Name: "a"}, Content: 7}))
+	f.Add(encodeObject(watchlist.Stored{Identity: redact.Identity{UID: "u"}, Content: 7, Ahead: 3}))
 	f.Add([]byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01})
+	f.Add(append(make([]byte, 5+8), 0, 0, 0, 3)) // how far ahead of a hash that is not there
 	f.Fuzz(func(t *testing.T, data []byte) {
 		o, err := decodeObject(data)
 		if err == nil {
