@@ -15,7 +15,7 @@ func (r *Reader) restore(ctx context.Context) {
 		return
 	}
 	progress, err := r.Restore(ctx, &r.Scope, func(o Stored) {
-		if key := keyOf(o.Identity); r.owns(key) {
+		if key := keyOf(o.Identity); r.owns(o.Identity) {
 			r.remember(key, o.Identity, parseVersion(o.ResourceVersion))
 			r.inventory.putContent(key, &redact.Content{Sum: o.Content})
 			r.inventory.putAhead(key, o.Ahead)
@@ -75,7 +75,7 @@ func (r *Reader) restoreLate(ctx context.Context) error {
 	if !r.storage.restored {
 		progress, err := r.Restore(ctx, &r.Scope, func(o Stored) {
 			key := keyOf(o.Identity)
-			if _, known := r.inventory.get(key); !known && r.owns(key) {
+			if _, known := r.inventory.get(key); !known && r.owns(o.Identity) {
 				r.remember(key, o.Identity, version{})
 			}
 		})

@@ -9,6 +9,8 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/redact"
 )
 
 // Some servers send the end marker without the objects, so that everything looks deleted. Before a streamed snapshot
@@ -176,7 +178,7 @@ func (c *listCheck) frame(ctx context.Context, line []byte) (rv version, ended b
 		case c.marker.before(at):
 			c.passedOver = true
 			return version{}, false, nil
-		case c.isAccountedFor(key, at):
+		case c.isAccountedFor(id, key, at):
 			return version{}, false, nil
 		}
 		c.missing++
@@ -188,8 +190,8 @@ func (c *listCheck) frame(ctx context.Context, line []byte) (rv version, ended b
 }
 
 // isAccountedFor reports whether the snapshot held the object, or did not have to.
-func (c *listCheck) isAccountedFor(key Key, at version) bool {
-	if !c.owns(key) {
+func (c *listCheck) isAccountedFor(id redact.Identity, key Key, at version) bool {
+	if !c.owns(id) {
 		return c.streamed
 	}
 	gone, ok := c.deletedAhead[key]

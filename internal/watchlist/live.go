@@ -5,6 +5,8 @@ import (
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/redact"
 )
 
 // liveFrame handles one frame of the live stream. Position and inventory move only after the change was accepted by the
@@ -55,16 +57,16 @@ func (r *Reader) liveBookmark(ctx context.Context, s *stream, f frame) error {
 }
 
 func (r *Reader) liveObject(ctx context.Context, s *stream, f frame, t Type, onDeletion func(Key, version)) error {
+	if id, foreign := r.foreign(f.object); foreign {
+		r.passForeign(s, id)
+		return nil
+	}
 	obj, err := r.decode(f.object, r.faults.badFrames > 0 && r.faults.badFramesAt == r.position.rv)
 	if err != nil {
 		return r.badFrame(err)
 	}
 	key, rv := keyOf(obj.Identity), parseVersion(obj.ResourceVersion)
 	defer s.reach(rv)
-	if !r.owns(key) {
-		r.passForeign(rv, key)
-		return nil
-	}
 	repeated := r.isRepeated(key, rv)
 	if t == Deleted {
 		repeated = r.isRepeatedDeletion(s, key, rv)
@@ -102,9 +104,21 @@ func (r *Reader) liveObject(ctx context.Context, s *stream, f frame, t Type, onD
 	return nil
 }
 
-// passForeign moves the position past an event of an object that another process emits.
-func (r *Reader) passForeign(rv version, key Key) {
-	r.position.advance(rv, key)
+// foreign returns the identity of an object that the reader does not emit, and true. It reads nothing else: where few of
+// a stream's objects are the reader's, the others have to cost little.
+func (r *Reader) foreign(object []byte) (redact.Identity, bool) {
+	if r.Owns == nil {
+		return redact.Identity{}, false
+	}
+	id, err := r.Plan.Identify(object)
+	return id, err == nil && !r.Owns(id)
+}
+
+// passForeign moves the position past an event of an object that the reader does not emit.
+func (r *Reader) passForeign(s *stream, id redact.Identity) {
+	rv := parseVersion(id.ResourceVersion)
+	s.reach(rv)
+	r.position.advance(rv, keyOf(id))
 	r.lastKnown = r.Now()
 	r.progressed()
 }

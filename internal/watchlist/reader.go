@@ -39,9 +39,9 @@ type Options struct {
 	// SnapshotSlots bounds the concurrent snapshots of all readers that share it, which are those of one server.
 	SnapshotSlots *Slots
 	Rank          Rank // of the reader's snapshots among those of the others
-	// Owns reports whether this process emits the object. Events of other objects only move the position. nil: this
-	// process emits every object.
-	Owns func(Key) bool
+	// Owns reports whether this reader emits the object, by its UID or namespace. Of other objects only the identity is
+	// read, and their events only move the position. nil: the reader emits every object.
+	Owns func(redact.Identity) bool
 	// Now is the wall clock for the times in records. Timers use the time package's monotonic clock.
 	Now func() time.Time
 
@@ -255,7 +255,7 @@ func NewReader(o Options) *Reader {
 }
 
 // owns reports whether this process emits the object. It guards everything that enters the inventory or the queue.
-func (r *Reader) owns(key Key) bool { return r.Owns == nil || r.Owns(key) }
+func (r *Reader) owns(id redact.Identity) bool { return r.Owns == nil || r.Owns(id) }
 
 // Run reads until ctx ends; see also Options.UntilGone and Remove. No other fault of the server ends it.
 func (r *Reader) Run(ctx context.Context) {

@@ -169,7 +169,7 @@ func (f *follower) relistObject(ctx context.Context, l *relist, fr frame) error 
 		return nil
 	}
 	key, rv := keyOf(id), parseVersion(id.ResourceVersion)
-	if !f.owns(key) {
+	if !f.owns(id) {
 		return nil
 	}
 	f.inventory.markSeen(key)
@@ -212,7 +212,7 @@ func (f *follower) tooLargeInRelist(l *relist, head []byte) {
 		return
 	}
 	key := keyOf(id)
-	if !f.owns(key) {
+	if !f.owns(id) {
 		return
 	}
 	f.inventory.markSeen(key)

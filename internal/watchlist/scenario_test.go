@@ -379,6 +379,9 @@ func readScenarioConfig(t *testing.T, text string) scenario {
 			s.options.Fit = func(c *watchlist.Change) { c.Object.JSON, c.Cut = cut.Fit(c.Object.JSON, most, cut.Text) }
 		case "initial":
 			s.options.SkipInitial = value == "skip"
+		case "owned":
+			owned := strings.Fields(value)
+			s.options.Owns = func(id redact.Identity) bool { return slices.Contains(owned, id.Namespace) }
 		case "diffs":
 			bytes, err := strconv.Atoi(value)
 			require.NoError(t, err)

@@ -195,8 +195,11 @@ func (r *Reader) unidentifiedInSnapshot(pass *snapshotPass, cause error) error {
 }
 
 func (r *Reader) snapshotObject(ctx context.Context, pass *snapshotPass, f frame) error {
-	if pass.known > 0 {
+	if pass.known > 0 || r.Owns != nil {
 		if id, err := r.Plan.Identify(f.object); err == nil {
+			if !r.owns(id) {
+				return nil
+			}
 			key := keyOf(id)
 			if known, ok := r.inventory.get(key); ok && r.relate(parseVersion(id.ResourceVersion), known) == emitted {
 				r.inventory.markSeen(key)
@@ -212,9 +215,6 @@ func (r *Reader) snapshotObject(ctx context.Context, pass *snapshotPass, f frame
 		return r.unidentifiedInSnapshot(pass, err)
 	}
 	key, rv := keyOf(obj.Identity), parseVersion(obj.ResourceVersion)
-	if !r.owns(key) {
-		return nil
-	}
 	if gone, ok := r.deletedAhead[key]; ok && !gone.before(rv) && !r.server.historyReset {
 		return nil
 	}
@@ -281,14 +281,14 @@ func (r *Reader) emitFromSnapshot(ctx context.Context, key Key, obj redact.Objec
 // snapshotDeletion handles a deletion before the end marker. Servers before 1.31 could send live events there.
 // https://github.com/kubernetes/kubernetes/pull/127012
 func (r *Reader) snapshotDeletion(ctx context.Context, pass *snapshotPass, f frame) error {
+	if _, foreign := r.foreign(f.object); foreign {
+		return nil
+	}
 	obj, err := r.decode(f.object, r.faults.badSnapshots > 0)
 	if err != nil {
 		return r.unidentifiedInSnapshot(pass, err)
 	}
 	key, rv := keyOf(obj.Identity), parseVersion(obj.ResourceVersion)
-	if !r.owns(key) {
-		return nil
-	}
 	if gone, ok := r.deletedAhead[key]; ok && gone == rv {
 		return nil
 	}

@@ -113,7 +113,7 @@ func (r *Reader) tooLargeInSnapshot(ctx context.Context, pass *snapshotPass, hea
 		return r.unidentifiedInSnapshot(pass, err)
 	}
 	key, rv := keyOf(id), parseVersion(id.ResourceVersion)
-	if !r.owns(key) {
+	if !r.owns(id) {
 		return nil
 	}
 	known, isKnown := r.inventory.get(key)
