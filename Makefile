@@ -13,6 +13,9 @@ CHAOS_SEED     ?= 1
 CHAOS_SEEDS    ?= 5
 CHAOS_DURATION ?= 6m
 
+# How many runs of the model of the takeover make model makes.
+MODEL_SEEDS ?= 20000
+
 COLLECTOR := bin/otelcol-watchlist
 COMMAND   := bin/k8swatchlist
 PEER      := bin/otelcol-peer
@@ -174,6 +177,10 @@ chaos: $(COLLECTOR) ## Break everything for CHAOS_DURATION with each of CHAOS_SE
 	KUBEBUILDER_ASSETS=$$folder OTELCOL_BINARY=$(CURDIR)/$(COLLECTOR) \
 	CHAOS_SEED=$(CHAOS_SEED) CHAOS_SEEDS=$(CHAOS_SEEDS) CHAOS_DURATION=$(CHAOS_DURATION) \
 	$(GO) test -v -count 1 -timeout 24h -run TestChaos ./chaos
+
+.PHONY: model
+model: ## Run the model of the takeover between replicas (docs/takeover.md) with MODEL_SEEDS seeds
+	@MODEL_SEEDS=$(MODEL_SEEDS) $(GO) test -v -count 1 -timeout 4h -run 'TestTakeover|TestDesignsCompared' ./internal/takeover/model
 
 .PHONY: measure-resources
 measure-resources: $(COLLECTOR) ## Measure how the collector reads everything of a cluster with 200 CRDs
