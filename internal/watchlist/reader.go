@@ -254,7 +254,7 @@ func NewReader(o Options) *Reader {
 	return r
 }
 
-// owns reports whether this process emits the object. It guards everything that enters the inventory or the queue.
+// owns reports whether this reader emits the object. It guards everything that enters the inventory or the queue.
 func (r *Reader) owns(id redact.Identity) bool { return r.Owns == nil || r.Owns(id) }
 
 // Run reads until ctx ends; see also Options.UntilGone and Remove. No other fault of the server ends it.

@@ -5,15 +5,15 @@ import "maps"
 // checkpoint is what a replica knows of what the pipeline has accepted of one reader. The leader advances it with each
 // accepted change; it is what a standby follows, what is written to disk, and where a reader continues.
 type checkpoint struct {
-	complete bool    // there is one: the initial state was accepted, and the inventory is that at upto
-	upto     version // everything up to it was accepted
-	at       version // of the objects in seen, the events at this version too
-	seen     []uid
-	told     map[uid]version // the inventory; 0: the object may have been emitted, in an unknown version
-	owed     map[uid]bool    // objects whose newest record was refused permanently
-	many     bool            // so many that they are not known: all is emitted again
-	denied   span
-	led      int // the term in which this was the leader's; what was introduced up to its end is in told
+	complete  bool    // there is one: the initial state was accepted, and the inventory is that at upto
+	upto      version // everything up to it was accepted
+	at        version // of the objects in seen, the events at this version too
+	seen      []uid
+	inventory map[uid]version // 0: the object may have been emitted, in an unknown version
+	owed      map[uid]bool    // objects whose newest record was refused permanently
+	many      bool            // so many that they are not known: all is emitted again
+	denied    span
+	led       int // the term in which this was the leader's; what was introduced up to its end is in the inventory
 	// unless earlier leaders introduced something up to this version, and upto has not passed it
 	inherited version
 
@@ -26,28 +26,28 @@ type checkpoint struct {
 		members  map[uid]bool // false: refused
 		accepted int
 	}
-	broken bool // the begin or end of a set was refused, so that nothing can be concluded from it
+	broken bool // the begin or end of the set was refused, so a consumer cannot complete it
 }
 
 func newCheckpoint() *checkpoint {
-	return &checkpoint{told: map[uid]version{}, owed: map[uid]bool{}}
+	return &checkpoint{inventory: map[uid]version{}, owed: map[uid]bool{}}
 }
 
 func (c *checkpoint) clone() *checkpoint {
 	n := *c
-	n.told, n.owed, n.set.members = maps.Clone(c.told), maps.Clone(c.owed), maps.Clone(c.set.members)
+	n.inventory, n.owed, n.set.members = maps.Clone(c.inventory), maps.Clone(c.owed), maps.Clone(c.set.members)
 	return &n
 }
 
-// isInventory reports whether told are the objects that the backend may have.
-func (c *checkpoint) isInventory() bool {
+// isWhole reports whether the inventory holds every object that the backend may have.
+func (c *checkpoint) isWhole() bool {
 	return c.complete && c.upto >= c.hole && !c.broken && !c.many
 }
 
 // introduce notes an object before the pipeline receives it for the first time.
 func (c *checkpoint) introduce(u uid) {
-	if _, ok := c.told[u]; !ok {
-		c.told[u] = 0
+	if _, ok := c.inventory[u]; !ok {
+		c.inventory[u] = 0
 	}
 }
 
@@ -55,14 +55,14 @@ func (c *checkpoint) introduce(u uid) {
 func (c *checkpoint) accept(ch *change, w *world) {
 	switch ch.kind {
 	case kindSnapshot, kindAdded, kindModified, kindKnown:
-		c.told[ch.uid] = ch.at
+		c.inventory[ch.uid] = ch.at
 		delete(c.owed, ch.uid)
 	case kindUnchanged:
 		if !c.owed[ch.uid] {
-			c.told[ch.uid] = ch.at
+			c.inventory[ch.uid] = ch.at
 		}
 	case kindDeleted, kindForgotten:
-		delete(c.told, ch.uid)
+		delete(c.inventory, ch.uid)
 		delete(c.owed, ch.uid)
 	case kindGap:
 		if ch.reason == reasonDropped && c.denied == ch.gap {
@@ -80,7 +80,7 @@ func (c *checkpoint) drop(ch *change, w *world) {
 	lost := span{ch.at - 1, ch.at}
 	switch {
 	case ch.isOfObject():
-		c.told[ch.uid] = 0
+		c.inventory[ch.uid] = 0
 		c.owed[ch.uid] = true
 		c.denied = c.denied.and(lost)
 	case ch.kind == kindGap:
@@ -104,9 +104,9 @@ func (c *checkpoint) member(ch *change, accepted bool, w *world) {
 		whole := c.set.begun && c.set.epoch == ch.epoch && accepted
 		if whole || !w.on(RuleSetBegunAnew) {
 			c.broken, c.many = false, false
-			for u := range c.told {
+			for u := range c.inventory {
 				if _, ok := c.set.members[u]; !ok {
-					delete(c.told, u)
+					delete(c.inventory, u)
 				}
 			}
 			for u := range c.owed {

@@ -110,20 +110,17 @@ func (x *replica) settle(b *batch) {
 	w := x.world
 	w.verdict.settled(x, b)
 	for i, c := range b.changes {
-		checkpoint, d := x.checkpoints[c.reader], &x.redelivery[c.reader]
+		if c.kind == kindGap && c.reason == reasonDropped {
+			x.redelivery[c.reader].gapSent = false
+		}
+		checkpoint := x.checkpoints[c.reader]
 		if !b.denies[i] {
 			checkpoint.accept(c, w)
-			if c.kind == kindGap && c.reason == reasonDropped {
-				d.gapSent = false
-			}
 			continue
 		}
 		checkpoint.drop(c, w)
 		if c.isOfObject() {
 			x.readers[c.reader].dropped(c)
-		}
-		if c.kind == kindGap && c.reason == reasonDropped {
-			d.gapSent = false
 		}
 	}
 }

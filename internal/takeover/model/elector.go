@@ -89,7 +89,12 @@ func (x *replica) elected() {
 		e.retry(x)
 		return
 	}
-	wanted := lease{e.lease.resourceVersion, x.identity}
+	e.write(x, x.identity)
+}
+
+// write asks for a holder of the lease, on top of what was read.
+func (e *elector) write(x *replica, holder int) {
+	wanted := lease{e.lease.resourceVersion, holder}
 	e.writing = true
 	e.asked = x.send(func(c *call) { c.lease, c.ok = x.world.cluster.putLease(wanted) })
 }
@@ -118,8 +123,4 @@ func (x *replica) isProven() bool {
 }
 
 // release gives the lease up, so that the next replica need not wait until it ends.
-func (e *elector) release(x *replica) {
-	wanted := lease{e.lease.resourceVersion, nobody}
-	e.writing = true
-	e.asked = x.send(func(c *call) { c.lease, c.ok = x.world.cluster.putLease(wanted) })
-}
+func (e *elector) release(x *replica) { e.write(x, nobody) }

@@ -111,22 +111,24 @@ func (x *replica) wanted() progress {
 	return p
 }
 
-// offers is the latest version at which something in the queue introduces an object.
+// offers is the latest version at which something in the queue, or in the batch on its way, introduces an object.
 func (x *replica) offers(k int) version {
-	until := version(0)
-	for _, c := range x.queue {
-		if c.reader == k && c.introduces() {
-			until = max(until, c.at)
-		}
-	}
+	until := introduced(x.queue, k)
 	if x.batch != nil {
-		for _, c := range x.batch.changes {
-			if c.reader == k && c.introduces() {
-				until = max(until, c.at)
-			}
-		}
+		until = max(until, introduced(x.batch.changes, k))
 	}
 	return until
+}
+
+// introduced is the latest version at which a change of a reader introduces an object; 0: none does.
+func introduced(changes []*change, k int) version {
+	latest := version(0)
+	for _, c := range changes {
+		if c.reader == k && c.introduces() {
+			latest = max(latest, c.at)
+		}
+	}
+	return latest
 }
 
 // ends is the version of a set whose end is in the queue.

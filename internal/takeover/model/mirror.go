@@ -51,7 +51,7 @@ func (s *watch) next(r *resource) (event, bool) {
 	return event{}, false
 }
 
-// bookmark tells that everything up to a version was read.
+// bookmark notes that everything up to a version was read.
 func (s *watch) bookmark(at version) { s.read, s.openAt, s.seen = at, 0, nil }
 
 // sighting is a change that a standby has read and that the leader has not published yet.
@@ -75,7 +75,7 @@ type mirror struct {
 
 func newMirror(base *checkpoint) *mirror {
 	m := &mirror{base: base}
-	if !base.isInventory() {
+	if !base.isWhole() {
 		m.base = newCheckpoint()
 		return m
 	}
@@ -133,18 +133,18 @@ func (m *mirror) jump(r *resource, now, known version) {
 
 // view is what the standby has read: the objects that exist.
 func (m *mirror) view() map[uid]version {
-	view := maps.Clone(m.base.told)
+	view := maps.Clone(m.base.inventory)
 	for _, s := range m.tail {
 		s.apply(view)
 	}
 	return view
 }
 
-func (s sighting) apply(told map[uid]version) {
+func (s sighting) apply(inventory map[uid]version) {
 	if s.verb == deleted {
-		delete(told, s.uid)
+		delete(inventory, s.uid)
 	} else {
-		told[s.uid] = s.at
+		inventory[s.uid] = s.at
 	}
 }
 
@@ -178,7 +178,7 @@ func (m *mirror) settle(p position, w *world) {
 		if !known {
 			break
 		}
-		s.apply(m.base.told)
+		s.apply(m.base.inventory)
 		settled++
 	}
 	m.tail = m.tail[settled:]

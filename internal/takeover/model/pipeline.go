@@ -84,7 +84,7 @@ func (w *world) offer(b *batch) {
 	p.flying = append(p.flying, b)
 }
 
-// handle lets the pipeline store and answer what is due.
+// handleBatches lets the pipeline store and answer what is due.
 func (w *world) handleBatches() {
 	p := &w.pipeline
 	p.flying = slices.DeleteFunc(p.flying, func(b *batch) bool {

@@ -8,8 +8,8 @@ const (
 	reasonDropped  = "dropped"
 )
 
-// told is what the leader has emitted of an object. Version 0: it may have been emitted, in an unknown version.
-type told struct {
+// entry is what the leader has emitted of an object. Version 0: it may have been emitted, in an unknown version.
+type entry struct {
 	at      version
 	content int     // 0: not known
 	emitted version // of the last record; later versions had the same content
@@ -18,9 +18,9 @@ type told struct {
 // reader reads a resource for the leader. It continues from a checkpoint like the reader of a restarted process: with a
 // watch from the position or, if the history is gone, by comparing a snapshot with the inventory.
 type reader struct {
-	number int
-	told   map[uid]told
-	watch  watch
+	number    int
+	inventory map[uid]entry
+	watch     watch
 
 	// What the last leader published as accepted is noted and not emitted.
 	before position
@@ -34,7 +34,7 @@ type reader struct {
 
 // newReader continues from what a standby knows. It adds to the checkpoint what may have been emitted since.
 func newReader(number int, m *mirror, p position, term int, w *world) (*reader, *checkpoint) {
-	r := &reader{number: number, told: map[uid]told{}, before: p, until: p.until, known: m.knows(p, term), since: p.known}
+	r := &reader{number: number, inventory: map[uid]entry{}, before: p, until: p.until, known: m.knows(p, term), since: p.known}
 	c := newCheckpoint()
 	c.complete, c.denied, c.many = p.known, p.denied, p.many && w.on(RuleSetOwedUntilWhole)
 	switch {
@@ -43,12 +43,12 @@ func newReader(number int, m *mirror, p position, term int, w *world) (*reader, 
 		if r.known < p.w && w.on(RuleBeginWhereRead) {
 			c.upto = m.base.upto
 		}
-		for u, at := range m.base.told {
-			c.told[u] = at
+		for u, at := range m.base.inventory {
+			c.inventory[u] = at
 		}
 		for _, s := range m.tail { // what the last leader may have introduced
-			if _, ok := c.told[s.uid]; !ok && !s.net && s.verb != deleted && s.at <= p.until && w.on(RulePerhapsTold) {
-				c.told[s.uid] = 0
+			if _, ok := c.inventory[s.uid]; !ok && !s.net && s.verb != deleted && s.at <= p.until && w.on(RulePerhapsEmitted) {
+				c.inventory[s.uid] = 0
 			}
 		}
 	default:
@@ -58,17 +58,17 @@ func newReader(number int, m *mirror, p position, term int, w *world) (*reader, 
 		if !w.on(RuleHoleToView) {
 			c.hole = m.hole.to
 		}
-		c.told = m.view()
+		c.inventory = m.view()
 		r.known, r.hole = -1, c.hole
 	}
 	if r.known < p.until && w.on(RuleInherited) {
 		c.inherited = p.until
 	}
 	for _, u := range p.owed {
-		c.owed[u], c.told[u] = true, 0
+		c.owed[u], c.inventory[u] = true, 0
 	}
-	for u, at := range c.told {
-		r.told[u] = told{at: at, emitted: at}
+	for u, at := range c.inventory {
+		r.inventory[u] = entry{at: at, emitted: at}
 	}
 	r.watch = watchFrom(c.upto)
 	if c.upto == p.w {
@@ -125,13 +125,13 @@ func (r *reader) observe(x *replica, e event) {
 		c.closes = e.at
 	}
 	r.gapFrom = max(r.gapFrom, r.watch.read)
-	before, ok := r.told[e.uid]
+	before, ok := r.inventory[e.uid]
 	silent := r.accepted(e.uid, e.at) && w.on(RuleSilentToPublished)
 	if silent && x.checkpoints[r.number].owed[e.uid] {
 		x.push(change{reader: r.number, kind: kindAdvanced, closes: c.closes})
 		return
 	}
-	now := told{e.at, e.content, e.at}
+	now := entry{e.at, e.content, e.at}
 	switch {
 	case silent && e.verb == deleted:
 		c.kind = kindForgotten
@@ -148,9 +148,9 @@ func (r *reader) observe(x *replica, e event) {
 		c.kind = kindModified
 	}
 	if e.verb == deleted {
-		delete(r.told, e.uid)
+		delete(r.inventory, e.uid)
 	} else {
-		r.told[e.uid] = now
+		r.inventory[e.uid] = now
 	}
 	x.push(c)
 }
@@ -168,9 +168,9 @@ func (r *reader) recover(x *replica) {
 	w.tracef("%s compares r%d (%d,%d]", x, r.number, r.gapFrom, now)
 	owed := x.checkpoints[r.number].owed
 	for _, u := range res.sorted() {
-		o, before := res.objects[u], r.told[u]
+		o, before := res.objects[u], r.inventory[u]
 		c := change{reader: r.number, kind: kindModified, uid: u, at: o.at, content: o.content}
-		after := told{o.at, o.content, o.at}
+		after := entry{o.at, o.content, o.at}
 		switch {
 		case before.at == o.at:
 			continue
@@ -181,12 +181,12 @@ func (r *reader) recover(x *replica) {
 		case before.at == 0:
 			c.kind = kindAdded
 		}
-		r.told[u] = after
+		r.inventory[u] = after
 		x.push(c)
 	}
-	for _, u := range sortedKeys(r.told) {
+	for _, u := range sortedKeys(r.inventory) {
 		if _, ok := res.objects[u]; !ok {
-			delete(r.told, u)
+			delete(r.inventory, u)
 			x.push(change{reader: r.number, kind: kindDeleted, uid: u, at: now, inferred: true})
 		}
 	}
@@ -213,10 +213,10 @@ func (r *reader) restate(x *replica) {
 		c.complete, c.upto = true, now
 	}
 	x.push(begin)
-	clear(r.told)
+	clear(r.inventory)
 	for _, u := range res.sorted() {
 		o := res.objects[u]
-		r.told[u] = told{o.at, o.content, o.at}
+		r.inventory[u] = entry{o.at, o.content, o.at}
 		x.push(change{reader: r.number, kind: kindSnapshot, uid: u, at: o.at, content: o.content, epoch: w.epochs})
 	}
 	end := change{reader: r.number, kind: kindEnd, epoch: w.epochs, at: now}
@@ -240,10 +240,10 @@ func (r *reader) arrive(now version, res *resource) {
 
 // dropped notes a record that was refused permanently: its object has no known version, or still exists for the backend.
 func (r *reader) dropped(c *change) {
-	before, ok := r.told[c.uid]
+	before, ok := r.inventory[c.uid]
 	switch {
 	case c.kind == kindDeleted && !ok, ok && before.emitted == c.at:
-		r.told[c.uid] = told{}
+		r.inventory[c.uid] = entry{}
 	}
 }
 
@@ -254,15 +254,15 @@ func (r *reader) redeliver(x *replica) {
 		return
 	}
 	for _, u := range sortedKeys(x.checkpoints[r.number].owed) {
-		if before, ok := r.told[u]; ok && before.at != 0 {
+		if before, ok := r.inventory[u]; ok && before.at != 0 {
 			continue // a newer record is under way
 		}
 		if o, ok := res.objects[u]; ok {
-			r.told[u] = told{o.at, o.content, o.at}
+			r.inventory[u] = entry{o.at, o.content, o.at}
 			x.push(change{reader: r.number, kind: kindAdded, uid: u, at: o.at, content: o.content})
 			continue
 		}
-		delete(r.told, u)
+		delete(r.inventory, u)
 		x.push(change{reader: r.number, kind: kindDeleted, uid: u, at: x.world.cluster.now, inferred: true})
 	}
 }

@@ -229,14 +229,14 @@ func (x *replica) save() {
 	for k := range x.reads {
 		switch {
 		case !x.reads[k]:
-		case x.leading && x.checkpoints[k].isInventory():
+		case x.leading && x.checkpoints[k].isWhole():
 			x.disk[k] = x.checkpoints[k].clone()
 		case x.leading:
 		case !w.on(RuleHoleNotStored) && x.mirrors[k].started:
 			m := x.mirrors[k]
 			x.disk[k] = newCheckpoint()
-			x.disk[k].complete, x.disk[k].told, x.disk[k].upto = true, m.view(), m.watch.read
-		case x.mirrors[k].base.isInventory():
+			x.disk[k].complete, x.disk[k].inventory, x.disk[k].upto = true, m.view(), m.watch.read
+		case x.mirrors[k].base.isWhole():
 			x.disk[k] = x.mirrors[k].base.clone()
 		}
 	}

@@ -28,7 +28,7 @@ const (
 	RuleBeginWhereRead
 	RuleSilentToPublished
 	RuleAcceptedByVersion
-	RulePerhapsTold
+	RulePerhapsEmitted
 	RuleHoleRestates
 	RuleHoleToView
 	RuleReadAgain
@@ -64,7 +64,7 @@ var ruleNames = [...]string{
 	RuleBeginWhereRead:     "begin-where-read",
 	RuleSilentToPublished:  "silent-to-published",
 	RuleAcceptedByVersion:  "accepted-by-version",
-	RulePerhapsTold:        "perhaps-told",
+	RulePerhapsEmitted:     "perhaps-emitted",
 	RuleHoleRestates:       "hole-restates",
 	RuleHoleToView:         "hole-to-view",
 	RuleReadAgain:          "read-again",

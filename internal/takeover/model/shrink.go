@@ -59,13 +59,13 @@ func explain(o Options, failed result) string {
 	subject, _, _ := strings.Cut(first.Text, "@")
 	_, object, _ := strings.Cut(subject, " ")
 	b.WriteString("What happened:\n")
-	var told []string
+	var lines []string
 	for _, line := range failed.lines {
 		if !strings.Contains(line, " offers ") || object != "" && strings.Contains(line, " "+object+"@") {
-			told = append(told, line)
+			lines = append(lines, line)
 		}
 	}
-	for _, line := range told[max(0, len(told)-60):] {
+	for _, line := range lines[max(0, len(lines)-60):] {
 		fmt.Fprintf(&b, "  %s\n", line)
 	}
 	return b.String()

@@ -20,7 +20,7 @@ const (
 	violTwo      = "two leaders"
 	violBack     = "position went back"
 	violSlow     = "published late"
-	violUntold   = "deletion untold"
+	violMissed   = "deletion missed"
 	violStale    = "stale"
 	violFalse    = "false deletion"
 	violSet      = "needless set"
@@ -305,18 +305,18 @@ func (v *verdict) isReported(k int, s span) bool {
 }
 
 func (v *verdict) judgeLost(k int, r *resource) {
-	type told struct {
+	type emission struct {
 		uid uid
 		at  version
 	}
-	emitted := map[told]bool{}
+	emitted := map[emission]bool{}
 	for _, s := range v.records[k] {
 		if s.isOfObject() {
-			emitted[told{s.uid, s.at}] = true
+			emitted[emission{s.uid, s.at}] = true
 		}
 	}
 	for _, e := range r.log {
-		if e.noop || emitted[told{e.uid, e.at}] || e.at <= v.views[k].whole {
+		if e.noop || emitted[emission{e.uid, e.at}] || e.at <= v.views[k].whole {
 			continue
 		}
 		v.stats.InGaps++
@@ -374,7 +374,7 @@ func (v *verdict) judgeState(k int, r *resource) {
 		case seen.deleted && exists:
 			v.violated(violFalse, "r%d u%d", k, u)
 		case seen.exists && !exists && !v.w.pipeline.poisoned(u):
-			v.violated(violUntold, "r%d u%d@%d", k, u, seen.at)
+			v.violated(violMissed, "r%d u%d@%d", k, u, seen.at)
 		case exists && (!seen.exists || seen.content != o.content) && !v.w.pipeline.poisoned(u):
 			v.violated(violStale, "r%d u%d@%d is at %d", k, u, seen.at, o.at)
 		}

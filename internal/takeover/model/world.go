@@ -179,7 +179,7 @@ func (w *world) isQuiet() bool {
 			for u := range c.owed {
 				done = done && w.pipeline.poisoned(u)
 			}
-			done = done && (c.denied.none() || w.verdict.isReported(k, c.denied)) && c.isInventory() && c.upto >= w.cluster.now && w.cluster.progress.readers[k].w >= w.cluster.now
+			done = done && (c.denied.none() || w.verdict.isReported(k, c.denied)) && c.isWhole() && c.upto >= w.cluster.now && w.cluster.progress.readers[k].w >= w.cluster.now
 		}
 		if done {
 			return true
