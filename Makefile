@@ -92,7 +92,7 @@ run: $(COLLECTOR) bin/tools/run ## Run the collector on the cluster of $KUBECONF
 	exec bin/tools/run -collector $(COLLECTOR) -config $(RUN_CONFIG) -binaries "$$folder" $(RUN_FLAGS)
 
 .PHONY: demo
-demo: $(COLLECTOR) bin/tools/run $(VICTORIALOGS) ## Like make run, with VictoriaLogs behind the collector: what changed, how it was scaled, what disappeared
+demo: $(COLLECTOR) bin/tools/run $(VICTORIALOGS) ## Like make run, with VictoriaLogs behind the collector: what changed, who scaled it, what disappeared
 	@folder=; [ -n "$$KUBECONFIG" ] || folder=$$($(GET_CONTROL_PLANE)) || exit; \
 	exec bin/tools/run -collector $(COLLECTOR) -config examples/demo.yaml -victorialogs $(VICTORIALOGS) -binaries "$$folder" $(RUN_FLAGS)
 
@@ -199,6 +199,12 @@ measure-memory: $(COLLECTOR) ## Measure the collector's memory while it reads 20
 	@folder=$$($(GET_CONTROL_PLANE)) || exit; cd test && \
 	KUBEBUILDER_ASSETS=$$folder OTELCOL_BINARY=$(CURDIR)/$(COLLECTOR) MEASURE_MEMORY=1 \
 	../tools/progress.sh "measuring memory" $(GO) test -v -count 1 -timeout 30m -run MeasureMemory ./e2e
+
+.PHONY: measure-noop
+measure-noop: $(COLLECTOR) ## Measure how many records 50 nodes make whose heartbeats and Leases come every 10 seconds, for two minutes
+	@folder=$$($(GET_CONTROL_PLANE)) || exit; cd test && \
+	KUBEBUILDER_ASSETS=$$folder OTELCOL_BINARY=$(CURDIR)/$(COLLECTOR) NOOP_PAUSE=10s \
+	../tools/progress.sh "measuring signs of life" $(GO) test -v -count 1 -timeout 30m -run '^TestSignsOfLifeAreNotEmitted$$' ./e2e
 
 .PHONY: measure-diffs
 measure-diffs: ## Measure the memory and time that the option diff takes for each object

@@ -291,6 +291,16 @@ func (s SectionSet) Names() []string {
 	return names
 }
 
+// Has reports whether the set holds the section with this name.
+func (s SectionSet) Has(name string) bool {
+	for i := range Sections {
+		if s.bits&(1<<i) != 0 && s.table.name(i) == name {
+			return true
+		}
+	}
+	return false
+}
+
 // IsOnly reports whether the set holds exactly the section with this name.
 func (s SectionSet) IsOnly(name string) bool {
 	return bits.OnesCount16(s.bits) == 1 && s.table.name(bits.TrailingZeros16(s.bits)) == name

@@ -159,6 +159,7 @@ func (w *walk) describe(obj *Object, from int) {
 		Controls:   f.ownerControls,
 	}
 	obj.Managers = w.managers()
+	obj.Scaler = w.manager(&w.facts.writers.scaler)
 	if s := f.found[generation]; s != (span{}) {
 		obj.Generation, _ = strconv.ParseInt(string(w.data[s.from:s.to]), 10, 64)
 	}
@@ -240,6 +241,7 @@ type writers struct {
 	// The last of the newest entries for the object itself or a subresource other than its status, and the last of those
 	// for its status. Times have whole seconds, and a controller often follows a change of the spec within the same one.
 	entries [2]writer
+	scaler  writer // the last entry for the subresource scale without a time
 }
 
 type writer struct {
@@ -259,14 +261,20 @@ func (w *writers) wroteAt(at time.Time) {
 
 // end adds the current entry, which is complete. found holds its parts in the order of their notes.
 func (w *writers) end(data []byte, found []span) {
-	e := writer{w.at, found[0], found[1], found[2]}
+	e := writer{at: w.at, name: found[0], operation: found[1], subresource: found[2]}
 	w.at = time.Time{}
 	clear(found)
 	which := &w.entries[0]
 	if s := e.subresource; s.to-s.from == len(`"status"`) && string(data[s.from:s.to]) == `"status"` {
 		which = &w.entries[1]
 	}
-	if e.name != (span{}) && !e.at.IsZero() && !e.at.Before(which.at) {
+	if e.name == (span{}) {
+		return
+	}
+	if s := e.subresource; e.at.IsZero() && s.to-s.from == len(`"scale"`) && string(data[s.from:s.to]) == `"scale"` {
+		w.scaler = e
+	}
+	if !e.at.IsZero() && !e.at.Before(which.at) {
 		*which = e
 	}
 }
@@ -296,13 +304,17 @@ func (f *facts) writer(key *sumKey, data []byte) uint16 {
 // managers returns who wrote last. managedFields are not in the JSON, so the names are kept by the plan.
 func (w *walk) managers() (managers [2]Manager) {
 	for i, e := range w.facts.writers.last() {
-		managers[i] = Manager{
-			Name:        w.plan.managers.name(w, e.name),
-			Operation:   w.plan.managers.name(w, e.operation),
-			Subresource: w.plan.managers.name(w, e.subresource),
-		}
+		managers[i] = w.manager(&e)
 	}
 	return managers
+}
+
+func (w *walk) manager(e *writer) Manager {
+	return Manager{
+		Name:        w.plan.managers.name(w, e.name),
+		Operation:   w.plan.managers.name(w, e.operation),
+		Subresource: w.plan.managers.name(w, e.subresource),
+	}
 }
 
 // managerTable keeps the names of managers, of which there are few, so that not every object needs its own copy.

@@ -73,7 +73,7 @@ func checkAgainstMeta(t *testing.T, f testobjects.Form, obj Object) {
 	case f.Resource == "pods" && f.Group == "":
 		want.Pod = podByEncodingJSON(t, f.JSON)
 	}
-	want.JSON, want.Content, want.Managers = obj.JSON, obj.Content, obj.Managers
+	want.JSON, want.Content, want.Managers, want.Scaler = obj.JSON, obj.Content, obj.Managers, obj.Scaler
 	require.Equal(t, want, obj)
 }
 

@@ -67,8 +67,10 @@ type Object struct {
 	// Managers holds the manager of the newest entry of managedFields, which is of Times.Updated. If the status and the rest
 	// of the object were written in the same second, it holds first the manager of the rest and then that of the status.
 	Managers [2]Manager
-	Event    *Event // of core/v1 and events.k8s.io/v1 Events only
-	Pod      *Pod   // of pods only
+	// Scaler is who scaled the object through the subresource scale. API servers give that entry of managedFields no time.
+	Scaler Manager
+	Event  *Event // of core/v1 and events.k8s.io/v1 Events only
+	Pod    *Pod   // of pods only
 
 	// Content shows whether this object differs from an earlier one that the same plan decoded.
 	Content Content

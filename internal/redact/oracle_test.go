@@ -95,7 +95,7 @@ func metadataFacts(metadata oracle.Tree, want *Object) {
 			}
 		}
 	}
-	want.Managers = expectedManagers(metadata)
+	want.Managers, want.Scaler = expectedManagers(metadata)
 	var controlled, any bool
 	for _, owners := range metadata.Get("ownerReferences") {
 		for _, owner := range owners.Items {
@@ -118,8 +118,9 @@ func metadataFacts(metadata oracle.Tree, want *Object) {
 	}
 }
 
-// expectedManagers are those of the newest entries of managedFields: the last one for the status, and the last of the others.
-func expectedManagers(metadata oracle.Tree) (managers [2]Manager) {
+// expectedManagers are those of the newest entries of managedFields: the last one for the status, and the last of the others; and
+// that of the last entry for the subresource scale without a time.
+func expectedManagers(metadata oracle.Tree) (managers [2]Manager, scaler Manager) {
 	var newest [2]time.Time
 	for _, list := range metadata.Get("managedFields") {
 		for _, entry := range list.Items {
@@ -131,6 +132,9 @@ func expectedManagers(metadata oracle.Tree) (managers [2]Manager) {
 			}
 			hasName := slices.ContainsFunc(entry.Get("manager"), func(t oracle.Tree) bool { _, ok := t.Scalar.(string); return ok })
 			m := Manager{entry.FirstString("manager"), entry.FirstString("operation"), entry.FirstString("subresource")}
+			if hasName && at.IsZero() && m.Subresource == "scale" {
+				scaler = m
+			}
 			which := 0
 			if m.Subresource == "status" {
 				which = 1
@@ -146,7 +150,7 @@ func expectedManagers(metadata oracle.Tree) (managers [2]Manager) {
 	case newest[1].After(newest[0]):
 		managers = [2]Manager{managers[1]}
 	}
-	return managers
+	return managers, scaler
 }
 
 func eventFacts(object oracle.Tree, want *Object) {

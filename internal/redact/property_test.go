@@ -87,8 +87,10 @@ func checkDecodeAs(t *testing.T, data []byte, plan *Plan, group, resource string
 			*text = *ofSeen[i]
 		}
 	}
-	for i, m := range obj.Managers {
-		for text, seen := range map[*string]string{&want.Managers[i].Name: m.Name, &want.Managers[i].Operation: m.Operation, &want.Managers[i].Subresource: m.Subresource} {
+	wanted := []*Manager{&want.Managers[0], &want.Managers[1], &want.Scaler}
+	for i, m := range []Manager{obj.Managers[0], obj.Managers[1], obj.Scaler} {
+		w := wanted[i]
+		for text, seen := range map[*string]string{&w.Name: m.Name, &w.Operation: m.Operation, &w.Subresource: m.Subresource} {
 			if *text != "" && seen == Masked {
 				*text = Masked
 			}
@@ -129,7 +131,8 @@ func cloneObject(o Object) Object {
 		o.Pod = &p
 	}
 	for _, s := range append(redactedFacts(&o), &o.UID, &o.ResourceVersion, &o.Namespace, &o.Name, &o.Owner.Name, &o.Owner.UID, &o.JSON,
-		&o.Managers[0].Name, &o.Managers[0].Operation, &o.Managers[0].Subresource, &o.Managers[1].Name, &o.Managers[1].Operation, &o.Managers[1].Subresource) {
+		&o.Managers[0].Name, &o.Managers[0].Operation, &o.Managers[0].Subresource, &o.Managers[1].Name, &o.Managers[1].Operation, &o.Managers[1].Subresource,
+		&o.Scaler.Name, &o.Scaler.Operation, &o.Scaler.Subresource) {
 		*s = strings.Clone(*s)
 	}
 	return o

@@ -4,6 +4,8 @@ import (
 	"context"
 	"time"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/redact"
 )
 
@@ -44,6 +46,9 @@ func (r *Reader) passOver(ctx context.Context, c Change, timeout time.Duration) 
 // a second change within the same second leaves the entry as it is.
 const sameWriter = 2 * time.Second
 
+// pods are the resource whose objects are assigned to nodes.
+var pods = schema.GroupResource{Resource: "pods"}
+
 // explain sets which sections changed, and who changed them, as far as that can be known.
 func (r *Reader) explain(c *Change) {
 	var before redact.Content
@@ -60,8 +65,12 @@ func (r *Reader) explain(c *Change) {
 	switch isSame := before.Writer != 0 && before.Writer == obj.Content.Writer; {
 	case c.Sections.IsDeletion():
 		// managedFields do not record who deletes an object.
+	case isSame && obj.Scaler.Name != "" && c.Sections.IsOnly("spec"):
+		c.Manager = obj.Scaler
 	case isSame && r.Now().Sub(obj.Times.Updated) > sameWriter:
 		// Nor do they record who removed something, such as a label or a finalizer.
+	case isSame && r.Scope.GroupResource == pods && c.Sections.Has("spec"):
+		// Nor do they record who assigned a pod to a node, which mostly happens in the second in which it was created.
 	case obj.Managers[1].Name != "" && c.Sections.IsOnly("status"):
 		c.Manager = obj.Managers[1]
 	default:

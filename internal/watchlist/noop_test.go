@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/redact"
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/scope"
@@ -106,7 +107,8 @@ func TestWhoChangedIt(t *testing.T) {
 	metadata := func(rv int, more string, entries ...string) string {
 		return versionOf(rv) + `,"managedFields":[` + strings.Join(entries, ",") + `]` + more
 	}
-	kubectl, controller := entry("kubectl", "Apply", "", 9), entry("controller", "Update", "status", 9)
+	kubectl, controller, helm := entry("kubectl", "Apply", "", 9), entry("controller", "Update", "status", 9), entry("helm", "Update", "", 9)
+	const scaler = `{"manager":"kubectl","operation":"Update","subresource":"scale"}`
 	for name, c := range map[string]struct {
 		before, after       string // metadata
 		restBefore, restNow string
@@ -136,6 +138,25 @@ func TestWhoChangedIt(t *testing.T) {
 			metadata(5, "", entry("kubectl", "Apply", "", 0)), metadata(6, `,"deletionTimestamp":"2026-01-02T03:04:05Z"`, entry("kubectl", "Apply", "", 0)),
 			"", "", redact.Manager{}, "metadata.deletionTimestamp",
 		},
+		"scaled, of which the entry has no time": {
+			metadata(5, "", helm), metadata(6, "", scaler, helm),
+			`,"spec":1`, `,"spec":2`, redact.Manager{Name: "kubectl", Operation: "Update", Subresource: "scale"}, "spec",
+		},
+		"scaled just after another change": {
+			metadata(5, "", entry("helm", "Update", "", 1)), metadata(6, "", scaler, entry("helm", "Update", "", 1)),
+			`,"spec":1`, `,"spec":2`, redact.Manager{Name: "kubectl", Operation: "Update", Subresource: "scale"}, "spec",
+		},
+		"changed by another after it was scaled": {
+			metadata(5, "", scaler, helm), metadata(6, "", scaler, entry("helm", "Update", "", 0)),
+			`,"spec":1`, `,"spec":2`, redact.Manager{Name: "helm", Operation: "Update"}, "spec",
+		},
+		"a label taken away after it was scaled": {
+			metadata(5, `,"labels":{"a":"b"}`, scaler, helm), metadata(6, "", scaler, helm), "", "", redact.Manager{}, "metadata.labels",
+		},
+		"one manager twice in the same second": {
+			metadata(5, "", kubectl), metadata(6, "", entry("kubectl", "Update", "", 0), entry("kubectl", "Update", "scale", 0)),
+			`,"spec":1`, `,"spec":2`, redact.Manager{Name: "kubectl", Operation: "Update", Subresource: "scale"}, "spec",
+		},
 		"no managedFields": {versionOf(5), versionOf(6), `,"spec":1`, `,"spec":2`, redact.Manager{}, "spec"},
 		"no times":         {versionOf(5), metadata(6, "", `{"manager":"x"}`), `,"spec":1`, `,"spec":2`, redact.Manager{}, "spec"},
 		"a secret in the name": {
@@ -160,6 +181,25 @@ func TestWhoChangedIt(t *testing.T) {
 			r.readLive(t, "DELETED", versionOf(9), "")
 			assert.Equal(t, redact.Manager{}, emitter.changes[2].Manager, "managedFields do not say who deletes")
 		})
+	}
+}
+
+// A pod is assigned to a node in the second in which its ReplicaSet's controller created it. managedFields have no entry of the
+// scheduler, and the controller did not do it.
+func TestWhoAssignedIt(t *testing.T) {
+	now := time.Date(2026, 1, 2, 3, 4, 5, 500_000_000, time.UTC)
+	created := `,"managedFields":[{"manager":"kube-controller-manager","operation":"Update","time":"2026-01-02T03:04:05Z"}]`
+	for resource, want := range map[string]redact.Manager{
+		"pods":    {},
+		"widgets": {Name: "kube-controller-manager", Operation: "Update"},
+	} {
+		r, emitter := suppressing()
+		r.Now = func() time.Time { return now }
+		r.Scope = scope.Scope{GroupResource: schema.GroupResource{Resource: resource}}
+		r.readLive(t, "ADDED", versionOf(5)+created, `,"spec":{"x":1},"status":1`)
+		r.readLive(t, "MODIFIED", versionOf(6)+created, `,"spec":{"x":1,"nodeName":"node-1"},"status":2`)
+		require.Len(t, emitter.changes, 2)
+		assert.Equal(t, want, emitter.changes[1].Manager, resource)
 	}
 }
 

@@ -13,8 +13,8 @@ type Question struct {
 
 const lastHour = "_time:1h "
 
-// Questions returns what changed in the namespace, how its Deployments were scaled, and what disappeared from it, each in the
-// last hour. docs/backends.md has the same queries.
+// Questions returns what changed in the namespace, who scaled its Deployments, and what disappeared from it, each in the last
+// hour. The second needs `diff: true` for deployments. docs/backends.md has the same queries.
 func Questions(namespace string) []Question {
 	in := " k8s.namespace.name:=" + strconv.Quote(namespace)
 	return []Question{{
@@ -22,10 +22,11 @@ func Questions(namespace string) []Question {
 		Query:   lastHour + `{event_name=~"k8s[.]object[.](added|modified|deleted)"}` + in + ` | sort by (_time, k8s.object.resource_version)`,
 		Columns: []string{"_time", "k8s.change.type", "k8s.object.kind", "k8s.object.name"},
 	}, {
-		Title: "How did its Deployments change, and to how many replicas?",
+		Title: "Who scaled its Deployments, through which subresource, and from how many replicas to how many?",
 		Query: lastHour + `{event_name="k8s.object.modified"}` + in + ` k8s.resource.name:=deployments` +
-			` | unpack_json fields (spec.replicas) | sort by (_time, k8s.object.resource_version)`,
-		Columns: []string{"_time", "k8s.object.name", "spec.replicas"},
+			` | unroll by (k8s.change.diff) | unpack_json from k8s.change.diff fields (path, old, new)` +
+			` | filter path:="spec.replicas" | sort by (_time, k8s.object.resource_version)`,
+		Columns: []string{"_time", "k8s.object.name", "k8s.change.manager", "k8s.change.subresource", "old", "new"},
 	}, {
 		Title:   "What disappeared from it?",
 		Query:   lastHour + `{event_name="k8s.object.deleted"}` + in + ` | sort by (_time, k8s.object.resource_version)`,

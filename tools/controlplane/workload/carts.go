@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -43,7 +42,7 @@ func (w *Workload) applyCarts(ctx context.Context) error {
 			}},
 		},
 	}}
-	if _, err := w.dynamic.Resource(crds).Create(ctx, definition, metav1.CreateOptions{}); err != nil {
+	if _, err := w.dynamic.Resource(crds).Create(ctx, definition, create(byApply)); err != nil {
 		return fmt.Errorf("cannot create the resource %s: %w", carts.Resource, err)
 	}
 	for _, name := range cartNames {
@@ -56,7 +55,7 @@ func (w *Workload) applyCarts(ctx context.Context) error {
 		// The API server serves a new resource only some time after its definition.
 		var last error
 		err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, 20*time.Second, true, func(ctx context.Context) (bool, error) {
-			_, last = w.dynamic.Resource(carts).Namespace(Namespace).Create(ctx, cart, metav1.CreateOptions{})
+			_, last = w.dynamic.Resource(carts).Namespace(Namespace).Create(ctx, cart, create(byApply))
 			return last == nil, nil
 		})
 		if err != nil {
@@ -69,8 +68,8 @@ func (w *Workload) applyCarts(ctx context.Context) error {
 func (w *Workload) changeCart(ctx context.Context) error {
 	name := cartNames[w.round%len(cartNames)]
 	items := w.round/len(cartNames) + 2
-	patch := fmt.Appendf(nil, `{"spec":{"items":%d}}`, items)
-	if _, err := w.dynamic.Resource(carts).Namespace(Namespace).Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+	change := fmt.Appendf(nil, `{"spec":{"items":%d}}`, items)
+	if _, err := w.dynamic.Resource(carts).Namespace(Namespace).Patch(ctx, name, types.MergePatchType, change, patch(byShop)); err != nil {
 		return fmt.Errorf("cannot change cart %s: %w", name, err)
 	}
 	w.Log("put item %d into cart %s/%s", items, Namespace, name)

@@ -18,11 +18,11 @@ func (w *Workload) runMigration(ctx context.Context) error {
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Data:       map[string]string{"migrate.sql": "ALTER TABLE orders ADD COLUMN note text;"},
 	}
-	if _, err := w.clients.CoreV1().ConfigMaps(Namespace).Create(ctx, script, metav1.CreateOptions{}); err != nil {
+	if _, err := w.clients.CoreV1().ConfigMaps(Namespace).Create(ctx, script, create(byHelm)); err != nil {
 		return fmt.Errorf("cannot create configmap %s: %w", name, err)
 	}
 	w.Log("created configmap %s/%s", Namespace, name)
-	return w.startPod(ctx, &corev1.Pod{
+	return w.startPod(ctx, byHelm, &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"app": "migration"}},
 		Spec: corev1.PodSpec{
 			RestartPolicy: corev1.RestartPolicyNever,

@@ -35,7 +35,7 @@ func (w *Workload) applyNodes(ctx context.Context) error {
 				NodeInfo: corev1.NodeSystemInfo{OperatingSystem: "linux", Architecture: "amd64"},
 			},
 		}
-		if _, err := w.clients.CoreV1().Nodes().Create(ctx, node, metav1.CreateOptions{}); err != nil {
+		if _, err := w.clients.CoreV1().Nodes().Create(ctx, node, create(byKubelet)); err != nil {
 			return fmt.Errorf("cannot create node %s: %w", name, err)
 		}
 	}
@@ -46,8 +46,8 @@ func (w *Workload) applyNodes(ctx context.Context) error {
 func (w *Workload) changeNode(ctx context.Context) error {
 	name := nodeNames[len(nodeNames)-1]
 	cordon := w.round%2 == 0
-	patch := fmt.Appendf(nil, `{"spec":{"unschedulable":%t}}`, cordon)
-	if _, err := w.clients.CoreV1().Nodes().Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+	change := fmt.Appendf(nil, `{"spec":{"unschedulable":%t}}`, cordon)
+	if _, err := w.clients.CoreV1().Nodes().Patch(ctx, name, types.MergePatchType, change, patch(byKubectl)); err != nil {
 		return fmt.Errorf("cannot cordon node %s: %w", name, err)
 	}
 	if cordon {

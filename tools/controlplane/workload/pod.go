@@ -8,10 +8,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// startPod creates a pod and does the work of the scheduler and the kubelet.
-func (w *Workload) startPod(ctx context.Context, pod *corev1.Pod) error {
+// startPod creates a pod in the name of the manager and does the work of the scheduler and the kubelet.
+func (w *Workload) startPod(ctx context.Context, manager string, pod *corev1.Pod) error {
 	pods := w.clients.CoreV1().Pods(Namespace)
-	created, err := pods.Create(ctx, pod, metav1.CreateOptions{})
+	created, err := pods.Create(ctx, pod, create(manager))
 	if err != nil {
 		return fmt.Errorf("cannot create pod %s: %w", pod.Name, err)
 	}
@@ -19,12 +19,12 @@ func (w *Workload) startPod(ctx context.Context, pod *corev1.Pod) error {
 	err = pods.Bind(ctx, &corev1.Binding{
 		ObjectMeta: metav1.ObjectMeta{Name: created.Name},
 		Target:     corev1.ObjectReference{Kind: "Node", Name: node},
-	}, metav1.CreateOptions{})
+	}, create(byScheduler))
 	if err != nil {
 		return fmt.Errorf("cannot assign pod %s: %w", pod.Name, err)
 	}
 	message := fmt.Sprintf("Successfully assigned %s/%s to %s", Namespace, created.Name, node)
-	if err := w.event(ctx, created, corev1.EventTypeNormal, "Scheduled", message); err != nil {
+	if err := w.event(ctx, created, byScheduler, corev1.EventTypeNormal, "Scheduled", message); err != nil {
 		return err
 	}
 	if created, err = pods.Get(ctx, created.Name, metav1.GetOptions{}); err != nil {
@@ -41,11 +41,11 @@ func (w *Workload) startPod(ctx context.Context, pod *corev1.Pod) error {
 		Name: container.Name, Image: container.Image, Ready: true, Started: new(true),
 		State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: now}},
 	}}
-	if created, err = pods.UpdateStatus(ctx, created, metav1.UpdateOptions{}); err != nil {
+	if created, err = pods.UpdateStatus(ctx, created, update(byKubelet)); err != nil {
 		return fmt.Errorf("cannot start pod %s: %w", pod.Name, err)
 	}
 	w.Log("started pod %s/%s on %s", Namespace, created.Name, node)
-	return w.event(ctx, created, corev1.EventTypeNormal, "Started", "Started container "+container.Name)
+	return w.event(ctx, created, byKubelet, corev1.EventTypeNormal, "Started", "Started container "+container.Name)
 }
 
 // endPod deletes a pod like a user, which only marks it, and then like the kubelet after its containers have ended.
@@ -61,7 +61,7 @@ func (w *Workload) endPod(ctx context.Context, name string) error {
 	return nil
 }
 
-func (w *Workload) event(ctx context.Context, pod *corev1.Pod, kind, reason, message string) error {
+func (w *Workload) event(ctx context.Context, pod *corev1.Pod, manager, kind, reason, message string) error {
 	now := metav1.Now()
 	event := &corev1.Event{
 		ObjectMeta: metav1.ObjectMeta{GenerateName: pod.Name + "."},
@@ -69,9 +69,9 @@ func (w *Workload) event(ctx context.Context, pod *corev1.Pod, kind, reason, mes
 			APIVersion: "v1", Kind: "Pod", Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, ResourceVersion: pod.ResourceVersion,
 		},
 		Type: kind, Reason: reason, Message: message, Count: 1, FirstTimestamp: now, LastTimestamp: now,
-		Source: corev1.EventSource{Component: "sample-workload"},
+		Source: corev1.EventSource{Component: manager},
 	}
-	if _, err := w.clients.CoreV1().Events(pod.Namespace).Create(ctx, event, metav1.CreateOptions{}); err != nil {
+	if _, err := w.clients.CoreV1().Events(pod.Namespace).Create(ctx, event, create(manager)); err != nil {
 		return fmt.Errorf("cannot create an event of pod %s: %w", pod.Name, err)
 	}
 	return nil

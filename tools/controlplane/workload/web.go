@@ -43,7 +43,7 @@ func (w *Workload) applyWeb(ctx context.Context) error {
 			Selector: &metav1.LabelSelector{MatchLabels: labels},
 			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: spec},
 		},
-	}, metav1.CreateOptions{})
+	}, create(byHelm))
 	if err != nil {
 		return fmt.Errorf("cannot create deployment %s: %w", webName, err)
 	}
@@ -59,7 +59,7 @@ func (w *Workload) applyWeb(ctx context.Context) error {
 			Selector: &metav1.LabelSelector{MatchLabels: hashed},
 			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: hashed}, Spec: spec},
 		},
-	}, metav1.CreateOptions{})
+	}, create(byControllers))
 	if err != nil {
 		return fmt.Errorf("cannot create replicaset %s: %w", webName, err)
 	}
@@ -68,18 +68,32 @@ func (w *Workload) applyWeb(ctx context.Context) error {
 			return err
 		}
 	}
-	return nil
+	return w.reportWeb(ctx)
 }
 
+// scaleUp does what `kubectl scale` does, and then what controllers do.
 func (w *Workload) scaleUp(ctx context.Context) error {
-	if err := w.scale(ctx, webReplicas+1); err != nil {
+	const replicas = webReplicas + 1
+	_, err := w.clients.AppsV1().Deployments(Namespace).Patch(ctx, webName, types.MergePatchType, replicasPatch(replicas), patch(byKubectl), "scale")
+	if err != nil {
+		return fmt.Errorf("cannot scale deployment %s: %w", webName, err)
+	}
+	if err := w.scaled(ctx, replicas); err != nil {
 		return err
 	}
-	return w.addWebPod(ctx)
+	if err := w.addWebPod(ctx); err != nil {
+		return err
+	}
+	return w.reportWeb(ctx)
 }
 
+// scaleDown does what the next `helm upgrade` does to a Deployment that was scaled by hand.
 func (w *Workload) scaleDown(ctx context.Context) error {
-	if err := w.scale(ctx, webReplicas); err != nil {
+	_, err := w.clients.AppsV1().Deployments(Namespace).Patch(ctx, webName, types.MergePatchType, replicasPatch(webReplicas), patch(byHelm))
+	if err != nil {
+		return fmt.Errorf("cannot scale deployment %s: %w", webName, err)
+	}
+	if err := w.scaled(ctx, webReplicas); err != nil {
 		return err
 	}
 	// An earlier step may have failed, so there may be any number of pods.
@@ -89,29 +103,44 @@ func (w *Workload) scaleDown(ctx context.Context) error {
 		}
 		w.web.pods = w.web.pods[1:]
 	}
+	return w.reportWeb(ctx)
+}
+
+func replicasPatch(replicas int) []byte {
+	return fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, replicas)
+}
+
+// scaled does what the controller of Deployments does after its Deployment was scaled.
+func (w *Workload) scaled(ctx context.Context, replicas int) error {
+	name := w.web.replicaSet.Name
+	_, err := w.clients.AppsV1().ReplicaSets(Namespace).Patch(ctx, name, types.MergePatchType, replicasPatch(replicas), patch(byControllers))
+	if err != nil {
+		return fmt.Errorf("cannot scale replicaset %s: %w", name, err)
+	}
+	w.Log("scaled deployment %s/%s to %d", Namespace, webName, replicas)
 	return nil
 }
 
-// scale does what `kubectl scale` does, and then what the controller of Deployments does.
-func (w *Workload) scale(ctx context.Context, replicas int) error {
-	patch := fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, replicas)
+// reportWeb does what the controllers do when pods have come or gone: they count them.
+func (w *Workload) reportWeb(ctx context.Context) error {
+	n := len(w.web.pods)
 	apps := w.clients.AppsV1()
-	byUser := metav1.PatchOptions{FieldManager: "kubectl"}
-	if _, err := apps.Deployments(Namespace).Patch(ctx, webName, types.MergePatchType, patch, byUser, "scale"); err != nil {
-		return fmt.Errorf("cannot scale deployment %s: %w", webName, err)
+	counts := fmt.Appendf(nil, `{"status":{"replicas":%[1]d,"readyReplicas":%[1]d,"availableReplicas":%[1]d}}`, n)
+	name := w.web.replicaSet.Name
+	if _, err := apps.ReplicaSets(Namespace).Patch(ctx, name, types.MergePatchType, counts, patch(byControllers), "status"); err != nil {
+		return fmt.Errorf("cannot count the pods of replicaset %s: %w", name, err)
 	}
-	byController := metav1.PatchOptions{FieldManager: "kube-controller-manager"}
-	if _, err := apps.ReplicaSets(Namespace).Patch(ctx, w.web.replicaSet.Name, types.MergePatchType, patch, byController); err != nil {
-		return fmt.Errorf("cannot scale replicaset %s: %w", w.web.replicaSet.Name, err)
+	counts = fmt.Appendf(nil, `{"status":{"replicas":%[1]d,"updatedReplicas":%[1]d,"readyReplicas":%[1]d,"availableReplicas":%[1]d}}`, n)
+	if _, err := apps.Deployments(Namespace).Patch(ctx, webName, types.MergePatchType, counts, patch(byControllers), "status"); err != nil {
+		return fmt.Errorf("cannot count the pods of deployment %s: %w", webName, err)
 	}
-	w.Log("scaled deployment %s/%s to %d", Namespace, webName, replicas)
 	return nil
 }
 
 func (w *Workload) addWebPod(ctx context.Context) error {
 	set := w.web.replicaSet
 	name := set.Name + "-" + rand.String(5)
-	err := w.startPod(ctx, &corev1.Pod{
+	err := w.startPod(ctx, byControllers, &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
 			Name:            name,
 			Labels:          set.Spec.Template.Labels,
@@ -129,8 +158,8 @@ func (w *Workload) addWebPod(ctx context.Context) error {
 // labelPod marks the youngest pod.
 func (w *Workload) labelPod(ctx context.Context) error {
 	name := w.web.pods[len(w.web.pods)-1]
-	patch := fmt.Appendf(nil, `{"metadata":{"labels":{"canary":"round-%d"}}}`, w.round+1)
-	if _, err := w.clients.CoreV1().Pods(Namespace).Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+	change := fmt.Appendf(nil, `{"metadata":{"labels":{"canary":"round-%d"}}}`, w.round+1)
+	if _, err := w.clients.CoreV1().Pods(Namespace).Patch(ctx, name, types.MergePatchType, change, patch(byLabel)); err != nil {
 		return fmt.Errorf("cannot label pod %s: %w", name, err)
 	}
 	w.Log("labeled pod %s/%s", Namespace, name)
@@ -149,9 +178,9 @@ func (w *Workload) failPod(ctx context.Context) error {
 	status.LastTerminationState = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{
 		ExitCode: 137, Reason: "OOMKilled", StartedAt: pod.CreationTimestamp, FinishedAt: metav1.Now(),
 	}}
-	if pod, err = w.clients.CoreV1().Pods(Namespace).UpdateStatus(ctx, pod, metav1.UpdateOptions{}); err != nil {
+	if pod, err = w.clients.CoreV1().Pods(Namespace).UpdateStatus(ctx, pod, update(byKubelet)); err != nil {
 		return fmt.Errorf("cannot restart a container of pod %s: %w", name, err)
 	}
 	w.Log("a container of pod %s/%s ran out of memory and was restarted", Namespace, name)
-	return w.event(ctx, pod, corev1.EventTypeWarning, "BackOff", "Back-off restarting failed container web")
+	return w.event(ctx, pod, byKubelet, corev1.EventTypeWarning, "BackOff", "Back-off restarting failed container web")
 }

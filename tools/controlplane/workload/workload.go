@@ -90,11 +90,11 @@ func (w *Workload) Round(ctx context.Context) {
 		w.changeConfiguration,
 		w.failPod,
 		w.changeCart,
+		w.scaleDown,
 		w.runMigration,
 		w.changeNode,
 		w.changeService,
 		w.finishMigration,
-		w.scaleDown,
 		w.rotateSecret,
 	} {
 		select {
