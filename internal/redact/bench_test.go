@@ -66,6 +66,30 @@ func BenchmarkDecodeWithFields(b *testing.B) {
 	}
 }
 
+// BenchmarkContent measures what decoding spends on the hashes of the content and its sections, and the comparison with
+// those of another version. What it costs to note where the members are is not part of it.
+func BenchmarkContent(b *testing.B) {
+	for _, o := range benchmarkObjects {
+		b.Run(o.file, func(b *testing.B) {
+			data, plan := realObject(b, o.file), NewPlan(o.group, o.resource)
+			w := &walk{plan: plan, data: data}
+			w.scanner.keys = plan.keys
+			object, end, err := w.decode()
+			if err != nil {
+				b.Fatal(err)
+			}
+			b.SetBytes(int64(len(data)))
+			b.ReportAllocs()
+			for b.Loop() {
+				content := w.content(0, end)
+				if changed := plan.Changed(&object.Content, &content); !changed.IsEmpty() {
+					b.Fatalf("the same object has changed: %q", changed.Names())
+				}
+			}
+		})
+	}
+}
+
 // Decoding the same object repeatedly trains the branch predictor; many different objects are more like a stream.
 func BenchmarkDecodeMixed(b *testing.B) {
 	var data [][]byte
