@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/redact"
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/reference"
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/scope"
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/watchlist"
 )
@@ -357,4 +358,20 @@ func TestWaitingIsBounded(t *testing.T) {
 	e.Reads(scopeOf("nodes.metrics.k8s.io").GroupResource)
 	appended(t, e, podOn(t, watchlist.Snapshot, "a", "n1", "x"))
 	assert.Empty(t, e.waiting.nodes)
+}
+
+// The reference has exactly the attributes of entity events.
+func TestReference(t *testing.T) {
+	table, err := reference.ReadFile("../../docs/records.md")
+	require.NoError(t, err)
+	coverage := table.NewCoverage()
+	for _, legacy := range []bool{false, true} {
+		e := New(Options{Legacy: legacy})
+		logs := plog.NewLogs()
+		e.Append([]watchlist.Change{change(t, "pods", watchlist.Added, pod), change(t, "pods", watchlist.Deleted, pod)},
+			func() plog.ScopeLogs { return logs.ResourceLogs().AppendEmpty().ScopeLogs().AppendEmpty() })
+		assert.Equal(t, 2, logs.LogRecordCount())
+		assert.Empty(t, coverage.AddLogs(logs))
+	}
+	assert.Empty(t, coverage.Missing(reference.Entity, reference.Scope), "in the reference, but not emitted")
 }

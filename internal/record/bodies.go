@@ -71,7 +71,9 @@ func (b *Builder) setBody(record plog.LogRecord, c *watchlist.Change) {
 		return
 	}
 	if b.options.Object != ObjectNone && c.Object.JSON != "" {
-		setObject(record, record.Attributes().PutEmpty(keyObjectManifest), c.Object.JSON, b.options.Object == ObjectJSON)
+		if !setObject(record, record.Attributes().PutEmpty(keyObjectManifest), c.Object.JSON, b.options.Object == ObjectJSON) {
+			record.Attributes().Remove(keyObjectManifest)
+		}
 	}
 }
 
@@ -86,8 +88,8 @@ func (b *Builder) setStreamBody(record plog.LogRecord, c *watchlist.Change) {
 	}
 }
 
-// setObject sets the value to the object.
-func setObject(record plog.LogRecord, v pcommon.Value, json string, asText bool) {
+// setObject sets the value to the object, or names the reason why it cannot.
+func setObject(record plog.LogRecord, v pcommon.Value, json string, asText bool) (ok bool) {
 	switch {
 	case json == "":
 	case asText:
@@ -98,6 +100,8 @@ func setObject(record plog.LogRecord, v pcommon.Value, json string, asText bool)
 			// be misleading.
 			pcommon.NewValueEmpty().CopyTo(v)
 			record.Attributes().PutStr(keyBodyError, err.Error())
+			return false
 		}
 	}
+	return true
 }

@@ -8,7 +8,6 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"go.opentelemetry.io/collector/pdata/pcommon"
 
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/redact"
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/scope"
@@ -62,13 +61,12 @@ func TestBodiesAndObjectAttribute(t *testing.T) {
 	}
 }
 
-// An attribute that cannot be made is left empty, and another one says so.
+// An attribute that cannot be made is left out, and another one gives the reason.
 func TestObjectAttributeThatCannotBeMapped(t *testing.T) {
 	record := build(t, Options{Body: BodySummary, Object: ObjectMap}, watchlist.Change{Scope: pods, Type: watchlist.Modified, ReadAt: read,
 		Object: podWith(func(o *redact.Object) { o.JSON = `{"kind":` })})[0]
-	object, has := record.Attributes().Get("k8s.object.manifest")
-	assert.True(t, has)
-	assert.Equal(t, pcommon.ValueTypeEmpty, object.Type())
+	_, has := record.Attributes().Get("k8s.object.manifest")
+	assert.False(t, has)
 	_, has = record.Attributes().Get("k8s.body.error")
 	assert.True(t, has)
 	assert.Equal(t, "Pod shop/web-1 modified", record.Body().Str())

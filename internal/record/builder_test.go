@@ -2,7 +2,6 @@ package record
 
 import (
 	"encoding/json"
-	"maps"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -521,47 +520,6 @@ func TestOrder(t *testing.T) {
 	for i, record := range build(t, Options{}, changes...) {
 		if want := recordCases()[i].event; record.EventName() != want {
 			t.Errorf("record %d is %q, want %q", i, record.EventName(), want)
-		}
-	}
-}
-
-// The reference documents exactly the emitted attributes.
-func TestDocumentation(t *testing.T) {
-	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "records.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	documented := map[string]bool{}
-	for _, match := range regexp.MustCompile("(?m)^\\| `(k8s\\.[a-z0-9_.]+)`").FindAllStringSubmatch(string(text), -1) {
-		documented[match[1]] = true
-	}
-
-	emitted := map[string]bool{"k8s.cluster.uid": true, "k8s.cluster.name": true, "k8s.pod.ip": true, keyBodyError: true, keyRedactionFailed: true, keyRedactionKey: true}
-	for _, tt := range recordCases() {
-		record := build(t, Options{}, tt.change)[0]
-		emitted[record.EventName()] = true
-		for key := range record.Attributes().All() {
-			emitted[key] = true
-		}
-	}
-	for key := range build(t, Options{Body: BodySummary, Object: ObjectJSON},
-		watchlist.Change{Scope: pods, Type: watchlist.Modified, Object: pod(), ReadAt: read, Cut: []string{"spec"}})[0].Attributes().All() {
-		emitted[key] = true
-	}
-	for _, kind := range kinds {
-		emitted[kind.name] = true
-		if kind.uid != "" {
-			emitted[kind.uid] = true
-		}
-	}
-	for _, key := range slices.Sorted(maps.Keys(emitted)) {
-		if !documented[key] {
-			t.Errorf("%s is emitted and not documented", key)
-		}
-	}
-	for _, key := range slices.Sorted(maps.Keys(documented)) {
-		if !emitted[key] {
-			t.Errorf("%s is documented and not emitted", key)
 		}
 	}
 }

@@ -31,11 +31,10 @@ func (r emittedRecord) text(key string) string {
 	return s
 }
 
-// emitted returns what a collector has written to its file, whose attributes have to be those of docs/records.md.
+// emitted returns what a collector has written to its file.
 func emitted(t *testing.T, c *harness.Collector) []emittedRecord {
 	t.Helper()
 	var records []emittedRecord
-	documented := documentedTypes(t)
 	for line := range strings.Lines(c.Output(t)) {
 		logs, err := (&plog.JSONUnmarshaler{}).UnmarshalLogs([]byte(line))
 		if err != nil {
@@ -44,7 +43,6 @@ func emitted(t *testing.T, c *harness.Collector) []emittedRecord {
 		for _, resource := range logs.ResourceLogs().All() {
 			for _, scope := range resource.ScopeLogs().All() {
 				for _, record := range scope.LogRecords().All() {
-					checkDocumented(t, documented, record.EventName(), record.Attributes())
 					records = append(records, emittedRecord{
 						resource.Resource().Attributes().AsRaw(), record.Attributes().AsRaw(), record.EventName(), record.Body().AsRaw(),
 						(&plog.ProtoMarshaler{}).LogRecordSize(record),

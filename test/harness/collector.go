@@ -23,11 +23,12 @@ import (
 type Collector struct {
 	Records Records // the output of its file exporter, if it has one
 
-	process *child.Child
-	log     collectorLog
-	file    string
-	ended   chan struct{} // closed when the file is no longer followed
-	once    sync.Once
+	documented *documented // nil: the records are not ours
+	process    *child.Child
+	log        collectorLog
+	file       string
+	ended      chan struct{} // closed when the file is no longer followed
+	once       sync.Once
 }
 
 // OutputFile is the placeholder in a configuration for the path of the file exporter's file.
@@ -43,19 +44,19 @@ func StartCollector(t testing.TB, config string, args ...string) *Collector {
 // StartCollectorIn starts it with additional environment variables, as NAME=value.
 func StartCollectorIn(t testing.TB, environment []string, config string, args ...string) *Collector {
 	t.Helper()
-	return startBinary(t, collectorBinary(t), environment, config, args...)
+	return startBinary(t, collectorBinary(t), newDocumented(t), environment, config, args...)
 }
 
 // StartPeer starts the Collector with contrib's k8sobjects and k8s_events receivers instead of ours.
 func StartPeer(t testing.TB, environment []string, config string) *Collector {
 	t.Helper()
-	return startBinary(t, peerBinary(t), environment, config)
+	return startBinary(t, peerBinary(t), nil, environment, config)
 }
 
-func startBinary(t testing.TB, binary string, environment []string, config string, args ...string) *Collector {
+func startBinary(t testing.TB, binary string, d *documented, environment []string, config string, args ...string) *Collector {
 	t.Helper()
 	folder := t.TempDir()
-	c := &Collector{file: filepath.Join(folder, "output.json"), ended: make(chan struct{})}
+	c := &Collector{documented: d, file: filepath.Join(folder, "output.json"), ended: make(chan struct{})}
 	path := filepath.Join(folder, "config.yaml")
 	if err := os.WriteFile(path, []byte(config), 0o600); err != nil {
 		t.Fatal(err)
@@ -75,6 +76,9 @@ func startBinary(t testing.TB, binary string, environment []string, config strin
 		c.interrupt(t)
 		cancel()
 		<-c.ended
+		if d != nil {
+			d.report(t)
+		}
 		if t.Failed() {
 			t.Logf("log of the collector:\n%s", c.Log())
 		}
@@ -204,6 +208,9 @@ func (c *Collector) readFrom(offset int64) (int64, error) {
 		logs, err := (&plog.JSONUnmarshaler{}).UnmarshalLogs(line)
 		if err != nil {
 			return 0, err
+		}
+		if c.documented != nil {
+			c.documented.add(logs)
 		}
 		c.Records.Add(logs)
 	}

@@ -15,6 +15,8 @@ type Consumer struct {
 	Records Records
 	Each    func(plog.LogRecord) // called with every record that is accepted; may be nil
 
+	documented *documented // nil: the records are not compared with the reference
+
 	changes
 	mu       sync.Mutex
 	refusal  error
@@ -41,6 +43,9 @@ func (c *Consumer) ConsumeLogs(ctx context.Context, logs plog.Logs) error {
 				}
 			}
 		}
+	}
+	if c.documented != nil {
+		c.documented.add(logs)
 	}
 	c.Records.Add(logs)
 	return nil

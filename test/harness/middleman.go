@@ -32,6 +32,10 @@ type Fault struct {
 
 	// Unseen is the name prefix of objects whose live events are withheld. Metadata is forwarded unchanged.
 	Unseen string
+
+	// Large and Deep are name prefixes of objects that kube-apiserver would never store: more than 32 MiB of JSON, and nested
+	// 20,000 levels deep. Metadata is forwarded unchanged.
+	Large, Deep string
 }
 
 // Middleman is a server in front of the cluster's API server that changes watches and forwards everything else. It uses
@@ -143,8 +147,11 @@ func (m *Middleman) frames(response *http.Response) io.ReadCloser {
 					continue
 				}
 			}
-			if (live || resumed) && !isProtobuf && m.isUnseen(content) {
+			if (live || resumed) && !isProtobuf && isNamed(content, m.fault.Unseen) {
 				continue
+			}
+			if !isProtobuf {
+				next.bytes = m.exaggerate(content)
 			}
 			select {
 			case r.frames <- next:
@@ -178,8 +185,21 @@ func endsInitialEvents(event []byte) bool {
 	return bytes.Contains(event[:min(len(event), 32)], []byte("BOOKMARK")) && bytes.Contains(event, []byte(metav1.InitialEventsAnnotationKey))
 }
 
-func (m *Middleman) isUnseen(line []byte) bool {
-	return m.fault.Unseen != "" && bytes.Contains(line, []byte(`"name":"`+m.fault.Unseen))
+// isNamed reports whether the name of an event's object has the prefix, which is not "".
+func isNamed(line []byte, prefix string) bool {
+	return prefix != "" && bytes.Contains(line, []byte(`"name":"`+prefix))
+}
+
+// exaggerate makes objects large and deep.
+func (m *Middleman) exaggerate(line []byte) []byte {
+	switch {
+	case isNamed(line, m.fault.Large): // whose name, but not UID, is in what is kept of such an event
+		return bytes.Replace(line, []byte(`"uid":`), []byte(`"padding":"`+strings.Repeat("0123456789abcdef", 33<<16)+`","uid":`), 1)
+	case isNamed(line, m.fault.Deep):
+		const levels = 20_000
+		return bytes.Replace(line, []byte(`"metadata":`), []byte(`"deep":`+strings.Repeat("[", levels)+strings.Repeat("]", levels)+`,"metadata":`), 1)
+	}
+	return line
 }
 
 func (r *frameReader) Read(p []byte) (int, error) {

@@ -2,11 +2,14 @@ package harness
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"testing"
 	"time"
 
 	"go.opentelemetry.io/collector/pdata/plog"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/testkit/otlp"
 )
@@ -42,10 +45,20 @@ type RawSink struct {
 // StartRawSink starts a sink that ends with the test.
 func StartRawSink(t testing.TB) *RawSink {
 	t.Helper()
+	return StartDenyingSink(t, func(RawRecord) bool { return false })
+}
+
+// StartDenyingSink starts a sink that permanently refuses each request with a record that it denies.
+func StartDenyingSink(t testing.TB, denies func(RawRecord) bool) *RawSink {
+	t.Helper()
 	s := &RawSink{}
 	var err error
 	s.Sink, err = otlp.Listen("127.0.0.1:0", func(_ context.Context, logs plog.Logs) error {
-		s.add(logs)
+		records := rawRecords(logs)
+		if slices.ContainsFunc(records, denies) {
+			return status.Error(codes.InvalidArgument, "such records are not accepted here")
+		}
+		s.add(records)
 		return nil
 	})
 	if err != nil {
@@ -59,12 +72,12 @@ func StartRawSink(t testing.TB) *RawSink {
 	return s
 }
 
-func (s *RawSink) add(logs plog.Logs) {
-	s.mu.Lock()
+func rawRecords(logs plog.Logs) []RawRecord {
+	var all []RawRecord
 	for _, resource := range logs.ResourceLogs().All() {
 		for _, scope := range resource.ScopeLogs().All() {
 			for _, record := range scope.LogRecords().All() {
-				s.all = append(s.all, RawRecord{
+				all = append(all, RawRecord{
 					Resource:        resource.Resource().Attributes().AsRaw(),
 					ResourceSchema:  resource.SchemaUrl(),
 					ScopeName:       scope.Scope().Name(),
@@ -82,6 +95,12 @@ func (s *RawSink) add(logs plog.Logs) {
 			}
 		}
 	}
+	return all
+}
+
+func (s *RawSink) add(records []RawRecord) {
+	s.mu.Lock()
+	s.all = append(s.all, records...)
 	s.mu.Unlock()
 	s.happened()
 }

@@ -39,6 +39,9 @@ func StartReceiver(t testing.TB, yaml string, next *Consumer) *Receiver {
 	if next == nil {
 		next = &Consumer{}
 	}
+	if next.documented == nil {
+		next.documented = newDocumented(t)
+	}
 	r := &Receiver{Consumer: next, Log: newLog(), telemetry: componenttest.NewTelemetry()}
 	factory := k8swatchlistreceiver.NewFactory()
 	config := factory.CreateDefaultConfig()
@@ -68,6 +71,7 @@ func (r *Receiver) Shutdown(t testing.TB) {
 		if err := r.receiver.Shutdown(ctx); err != nil {
 			t.Errorf("cannot shut the receiver down: %v", err)
 		}
+		r.documented.report(t)
 		if err := r.telemetry.Shutdown(ctx); err != nil {
 			t.Errorf("cannot shut the receiver's telemetry down: %v", err)
 		}
