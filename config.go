@@ -313,8 +313,8 @@ func createDefaultConfig() component.Config {
 	}
 }
 
-// clientOptions returns the options of the Kubernetes client. The default user agent includes the Collector's version.
-func (c *Config) clientOptions(version string) kubeclient.Options {
+// ClientOptions returns the options of the Kubernetes client. The default user agent includes the Collector's version.
+func (c *Config) ClientOptions(version string) kubeclient.Options {
 	userAgent := c.UserAgent
 	if userAgent == "" {
 		userAgent = fmt.Sprintf("otelcol-k8s_watchlist/%s (%s/%s)", version, runtime.GOOS, runtime.GOARCH)
@@ -338,8 +338,8 @@ func (c *Config) clientOptions(version string) kubeclient.Options {
 	}
 }
 
-// specs returns the configured resources in the order of the configuration, with presets expanded.
-func (c *Config) specs() []catalog.Spec {
+// Specs returns the configured resources in the order of the configuration, with presets expanded.
+func (c *Config) Specs() []catalog.Spec {
 	var specs []catalog.Spec
 	for i := range c.Resources {
 		specs = append(specs, c.Resources[i].specs(i)...)

@@ -107,7 +107,7 @@ func TestDefaultConfig(t *testing.T) {
 		Batch: BatchConfig{MaxRecords: 500, MaxBytes: 524288, Timeout: 200 * time.Millisecond},
 	}
 	assert.Equal(t, want, cfg)
-	assert.Regexp(t, `^otelcol-k8s_watchlist/1\.2\.3 \(\w+/\w+\)$`, cfg.clientOptions("1.2.3").UserAgent)
+	assert.Regexp(t, `^otelcol-k8s_watchlist/1\.2\.3 \(\w+/\w+\)$`, cfg.ClientOptions("1.2.3").UserAgent)
 }
 
 func TestEveryKey(t *testing.T) {
@@ -121,7 +121,7 @@ func TestEveryKey(t *testing.T) {
 		Burst:       40,
 		UserAgent:   "audit-collector/1.2",
 		Compression: true,
-	}, cfg.clientOptions("1.2.3"))
+	}, cfg.ClientOptions("1.2.3"))
 	assert.Equal(t, "prod-eu-1", cfg.ClusterName)
 	assert.Equal(t, RelistConfig{Interval: 24 * time.Hour, Emit: "snapshot", RotateInterval: 10 * time.Minute}, cfg.Relist)
 	assert.Equal(t, "file_storage/k8s", cfg.Storage.String())
@@ -173,7 +173,7 @@ func TestEveryKey(t *testing.T) {
 			Pattern:    catalog.ParsePattern("*.cert-manager.io").Excluding([]string{"*requests.cert-manager.io", "rbac"}, true),
 			Namespaces: []string{"shop"}, Key: "resources[6]",
 		},
-	}, cfg.specs())
+	}, cfg.Specs())
 }
 
 func TestEntitiesShortForm(t *testing.T) {
@@ -195,7 +195,7 @@ func TestTLSWithoutCredentials(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, kubeclient.TLS{
 		CAFile: "/etc/ca.pem", CertFile: "/etc/cert.pem", KeyFile: "/etc/key.pem", ServerName: "kubernetes",
-	}, cfg.clientOptions("1.2.3").TLS)
+	}, cfg.ClientOptions("1.2.3").TLS)
 }
 
 // The bare name of a built-in resource means that resource, as with kubectl, whatever else is installed.
@@ -206,10 +206,10 @@ func TestBareBuiltinNames(t *testing.T) {
 		"ipaddresses": "ipaddresses.networking.k8s.io", "jobs.batch.volcano.sh": "jobs.batch.volcano.sh",
 	} {
 		cfg := &Config{Resources: []ResourceConfig{{Name: name}}}
-		assert.Equal(t, []catalog.Spec{{GroupResource: schema.ParseGroupResource(want), GroupKnown: true, Key: "resources[0]"}}, cfg.specs())
+		assert.Equal(t, []catalog.Spec{{GroupResource: schema.ParseGroupResource(want), GroupKnown: true, Key: "resources[0]"}}, cfg.Specs())
 	}
 	cfg := &Config{Resources: []ResourceConfig{{Name: "widgets"}}}
-	assert.Equal(t, []catalog.Spec{{GroupResource: schema.GroupResource{Resource: "widgets"}, Key: "resources[0]"}}, cfg.specs(),
+	assert.Equal(t, []catalog.Spec{{GroupResource: schema.GroupResource{Resource: "widgets"}, Key: "resources[0]"}}, cfg.Specs(),
 		"only the server knows its group")
 }
 

@@ -4,8 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/record"
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/redact"
@@ -109,6 +112,25 @@ func (c *Config) fields(of scope.Scope) redact.Fields {
 		return redact.Fields{Drop: entry.DropFields, Keep: entry.KeepFields}
 	}
 	return redact.Fields{}
+}
+
+// FieldsOf returns which parts of the objects of a resource in a namespace, "" for those without one, are emitted: one answer
+// for each entry that may read them.
+func (c *Config) FieldsOf(resource schema.GroupResource, namespace string) []redact.Fields {
+	var fields []redact.Fields
+	for _, spec := range c.Specs() {
+		for _, read := range []string{"", namespace} {
+			entry := c.entryOf(scope.New(resource, read, spec.LabelSelector, spec.FieldSelector))
+			if entry == nil {
+				continue
+			}
+			f := redact.Fields{Drop: entry.DropFields, Keep: entry.KeepFields}
+			if !slices.ContainsFunc(fields, func(other redact.Fields) bool { return reflect.DeepEqual(f, other) }) {
+				fields = append(fields, f)
+			}
+		}
+	}
+	return fields
 }
 
 // excludedTypes returns the types of changes of a scope that do not become records.

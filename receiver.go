@@ -78,7 +78,7 @@ func newReceiver(cfg *Config, set receiver.Settings, next consumer.Logs) (receiv
 // API server that does not answer, a resource that is not served, and missing rights.
 func (r *watchlistReceiver) Start(ctx context.Context, host component.Host) error {
 	var err error
-	r.client, err = kubeclient.Connect(r.cfg.clientOptions(r.set.BuildInfo.Version),
+	r.client, err = kubeclient.Connect(r.cfg.ClientOptions(r.set.BuildInfo.Version),
 		kubeclient.WithOpenings(openings), kubeclient.WithLogger(r.set.Logger))
 	if err != nil {
 		return err

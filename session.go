@@ -29,7 +29,7 @@ type session struct {
 
 func (r *watchlistReceiver) startSession() *session {
 	readers := catalog.New(catalog.Options{
-		Specs:     r.cfg.specs(),
+		Specs:     r.cfg.Specs(),
 		Server:    r.client,
 		NewReader: r.newReader,
 		Report:    r.health.report,

@@ -147,7 +147,7 @@ func (o *rbacOptions) subjects() []rbacv1.Subject {
 }
 
 func followsDefinitions(receivers []collector.Receiver) bool {
-	return slices.ContainsFunc(receivers, func(r collector.Receiver) bool { return catalog.FollowsDefinitions(r.Specs()) })
+	return slices.ContainsFunc(receivers, func(r collector.Receiver) bool { return catalog.FollowsDefinitions(r.Config.Specs()) })
 }
 
 // reads returns what the receivers read. The cluster is asked only if the configuration alone does not state that.
@@ -158,10 +158,10 @@ func (o *rbacOptions) reads(ctx context.Context, receivers []collector.Receiver)
 		if len(receivers) > 1 {
 			name = receiver.ID.String()
 		}
-		specs, unknown := certain(receiver.Specs())
+		specs, unknown := certain(receiver.Config.Specs())
 		if unknown != nil {
 			var err error
-			if specs, err = o.resolve(ctx, receiver.Specs(), *unknown); err != nil {
+			if specs, err = o.resolve(ctx, receiver.Config.Specs(), *unknown); err != nil {
 				return nil, err
 			}
 		}

@@ -20,6 +20,7 @@ import (
 	"k8s.io/client-go/metadata"
 	"sigs.k8s.io/yaml"
 
+	"github.com/k8swatchlist/k8swatchlistreceiver/cmd/k8swatchlist/internal/collector"
 	"github.com/k8swatchlist/k8swatchlistreceiver/cmd/k8swatchlist/internal/verify"
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/catalog"
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/kubeclient"
@@ -60,8 +61,8 @@ Findings:
   unreadable  a line is not OTLP/JSON
 
 Changes that change nothing, such as heartbeats, are not emitted. Objects that are at a later version than that of their last
-record are therefore read, and compared by content with its body. --config names the configuration of the Collector, if it
-has more in suppress.ignore. Masked values cannot be compared.
+record are therefore read, and compared by content with the one in that record. --config names the configuration of the
+Collector, which is needed if it has suppress.ignore, drop_fields or keep_fields. Masked values cannot be compared.
 
 Gaps are listed too. They are not findings, since the receiver itself states that it could not observe every change. A
 record whose absence nothing shows cannot be found: one of a change before the last change of its object.
@@ -101,7 +102,7 @@ func (o *verifyOptions) run(ctx context.Context, paths []string) error {
 			return fmt.Errorf("cannot read the records: %w", err)
 		}
 	}
-	ignored, err := o.ignored(ctx)
+	receivers, err := o.receivers(ctx)
 	if err != nil {
 		return err
 	}
@@ -123,7 +124,7 @@ func (o *verifyOptions) run(ctx context.Context, paths []string) error {
 		List: live.list,
 		Read: func() error { return files.ReadInto(fold) },
 		Same: func(ctx context.Context, resource string, older []verify.Object) (map[string]verify.Sameness, error) {
-			return live.compareContents(ctx, files, ignored, resource, older)
+			return live.compareContents(ctx, files, receivers, resource, older)
 		},
 		Wait:      o.wait,
 		Resources: o.resources,
@@ -140,24 +141,58 @@ func (o *verifyOptions) run(ctx context.Context, paths []string) error {
 	return nil
 }
 
-// ignored returns what does not count as a change: what never does, and suppress.ignore of the configuration.
-func (o *verifyOptions) ignored(ctx context.Context) ([]redact.Ignored, error) {
-	ignored := slices.Clone(redact.UsuallyIgnored)
+// receivers returns the receivers of the configuration, if there is one.
+func (o *verifyOptions) receivers(ctx context.Context) ([]collector.Receiver, error) {
 	if len(o.config.locations) == 0 {
-		return ignored, nil
+		return nil, nil
 	}
-	receivers, err := o.config.load(ctx, o.streams)
-	if err != nil {
-		return nil, err
-	}
+	return o.config.load(ctx, o.streams)
+}
+
+// contents compares the objects of a resource as each of the receivers' entries for it emits them.
+type contents struct {
+	resource  schema.GroupResource
+	receivers []collector.Receiver
+	ignored   []redact.Ignored
+	made      map[string]*verify.Contents // by what is emitted of an object
+}
+
+func newContents(resource schema.GroupResource, receivers []collector.Receiver) *contents {
+	c := &contents{resource: resource, receivers: receivers, ignored: slices.Clone(redact.UsuallyIgnored), made: make(map[string]*verify.Contents)}
 	for _, r := range receivers {
 		for i, entry := range r.Config.Suppress.Ignore {
 			for _, spec := range catalog.Expand(i, entry.Resource, catalog.Spec{}) {
-				ignored = append(ignored, redact.Ignored{Group: spec.Group, Resource: spec.Resource, Paths: entry.Paths})
+				c.ignored = append(c.ignored, redact.Ignored{Group: spec.Group, Resource: spec.Resource, Paths: entry.Paths})
 			}
 		}
 	}
-	return ignored, nil
+	return c
+}
+
+// compare returns the best result, since the record does not name its entry.
+func (c *contents) compare(live []byte, body verify.Body, namespace string) (verify.Sameness, error) {
+	var fields []redact.Fields
+	for _, r := range c.receivers {
+		fields = append(fields, r.Config.FieldsOf(c.resource, namespace)...)
+	}
+	if fields == nil {
+		fields = []redact.Fields{{}}
+	}
+	best := verify.Different
+	for _, f := range fields {
+		key := fmt.Sprintf("%q", f)
+		if c.made[key] == nil {
+			c.made[key] = verify.NewContents(c.resource, f, c.ignored)
+		}
+		same, err := c.made[key].Compare(live, body)
+		if err != nil {
+			return best, err
+		}
+		if best == verify.Different || same == verify.Same {
+			best = same
+		}
+	}
+	return best, nil
 }
 
 // checkCluster requires that the records are of this cluster.
@@ -260,24 +295,24 @@ func (l *liveCluster) list(ctx context.Context, s verify.Scope) (map[string]veri
 }
 
 // compareContents reads the objects and compares them with the bodies of their last records.
-func (l *liveCluster) compareContents(ctx context.Context, files *verify.Files, ignored []redact.Ignored, resource string, older []verify.Object) (map[string]verify.Sameness, error) {
+func (l *liveCluster) compareContents(ctx context.Context, files *verify.Files, receivers []collector.Receiver, resource string, older []verify.Object) (map[string]verify.Sameness, error) {
 	name := schema.ParseGroupResource(resource)
 	versions, err := l.served.Lookup(name.Group, true, name.Resource, "")
 	if err != nil {
 		return nil, unreachable(fmt.Errorf("cannot find %s in the cluster: %w", resource, err))
 	}
-	contents := verify.NewContents(name, ignored)
+	contents := newContents(name, receivers)
 	result := make(map[string]verify.Sameness)
 	for _, object := range older {
 		body, err := files.Body(object)
 		if err != nil {
 			return nil, err
 		}
-		if body == nil {
+		if body.Object == nil {
 			continue
 		}
 		version := versions[0]
-		if apiVersion, _ := body["apiVersion"].(string); apiVersion != "" { // that of the record, to compare the same form
+		if apiVersion, _ := body.Object["apiVersion"].(string); apiVersion != "" { // that of the record, to compare the same form
 			gv, err := schema.ParseGroupVersion(apiVersion)
 			if found, lookup := l.served.Lookup(name.Group, true, name.Resource, gv.Version); err == nil && lookup == nil {
 				version = found[0]
@@ -300,7 +335,7 @@ func (l *liveCluster) compareContents(ctx context.Context, files *verify.Files, 
 		if err != nil {
 			return nil, unreachable(fmt.Errorf("cannot read %s %s: %w", resource, object.Name, err))
 		}
-		if result[object.UID], err = contents.Compare(text, body); err != nil {
+		if result[object.UID], err = contents.compare(text, body, namespace); err != nil {
 			return nil, unreachable(err)
 		}
 	}
@@ -336,7 +371,7 @@ func (o *verifyOptions) print(r verify.Result) error {
 			fmt.Fprintf(&b, "note: %s: %s\n", s.Resource, s.Note)
 		}
 		if s.Masked > 0 {
-			fmt.Fprintf(&b, "note: %s: %s at a later version than recorded can differ only in masked values\n", s.Resource, counted(s.Masked, "object"))
+			fmt.Fprintf(&b, "note: %s: %s at a later version than recorded can differ only in values that are masked, or were too large for the record\n", s.Resource, counted(s.Masked, "object"))
 		}
 	}
 	o.printFindings(&b, r.Findings)

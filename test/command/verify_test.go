@@ -162,3 +162,114 @@ service:
 		t.Errorf("no API server: exit code %d\n%s%s", r.code, r.out, r.err)
 	}
 }
+
+// Records of every shape agree with the cluster: with whole objects, parts of them, none but in an attribute, and with the
+// last known state of what was deleted unseen, at other versions than the server's where nothing of substance has changed.
+func TestVerifyUnderstandsEveryShapeOfRecords(t *testing.T) {
+	t.Parallel()
+	c := harness.StartCluster(t, controlplane.Options{})
+	etcd := harness.ConnectEtcd(t, c)
+	proxy := harness.StartProxy(t, c.Address())
+	kubeconfig := c.KubeconfigVia(t, c.RESTConfig(), proxy.Address())
+	c.CreatePods(t, "deleted", 3, harness.SmallPod)
+	c.CreatePods(t, "changed", 3, harness.SmallPod)
+	leases := c.Client.CoordinationV1().Leases("default")
+	for _, name := range []string{"leader", "large"} {
+		lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: coordinationv1.LeaseSpec{HolderIdentity: new("one"), Strategy: new(coordinationv1.OldestEmulationVersion)}}
+		if name == "large" {
+			lease.Annotations = map[string]string{"example.com/notes": strings.Repeat("many words ", 1000)}
+		}
+		if _, err := leases.Create(t.Context(), lease, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	shapes := map[string]string{
+		"map":       "resources: [{name: pods, diff: true}, {name: leases.coordination.k8s.io, namespaces: [default]}]",
+		"json":      "{body: json, resources: [{name: pods, diff: true}, {name: leases.coordination.k8s.io, namespaces: [default]}]}",
+		"attribute": "{body: summary, object_attribute: map, resource_grouping: object, resources: [{name: pods, diff: true}, {name: leases.coordination.k8s.io, namespaces: [default]}]}",
+		"parts":     "{body: none, object_attribute: json, resource_grouping: namespace, resources: [{name: pods, diff: true, drop_fields: [status, spec.containers.*.env]}, {name: leases.coordination.k8s.io, namespaces: [default], keep_fields: [spec], drop_fields: [spec.strategy]}]}",
+		"small":     "{max_record_bytes: 4096, resources: [{name: pods}, {name: leases.coordination.k8s.io, namespaces: [default]}]}",
+	}
+	type running struct {
+		collector    *harness.Collector
+		config, path string
+	}
+	collectors := make(map[string]running)
+	for shape, receiver := range shapes {
+		path := filepath.Join(t.TempDir(), "records.json")
+		config := fmt.Sprintf(`receivers:
+  k8s_watchlist: %s
+exporters:
+  file: {path: %q}
+service:
+  telemetry: {metrics: {level: none}}
+  pipelines:
+    logs: {receivers: [k8s_watchlist], exporters: [file]}
+`, receiver, path)
+		if !strings.HasPrefix(receiver, "{") {
+			config = strings.Replace(config, receiver, "{"+receiver+"}", 1)
+		}
+		access := "--config=yaml:" + "receivers::k8s_watchlist::auth_type: kubeConfig"
+		collectors[shape] = running{
+			harness.StartCollectorIn(t, []string{"KUBECONFIG=" + kubeconfig}, config, access, "--config=yaml:receivers::k8s_watchlist::batch::max_records: 1"),
+			writeFile(t, "collector.yaml", config), path,
+		}
+		awaitInFile(t, path, "k8s.snapshot.end", 2)
+	}
+	for _, name := range []string{"leader", "large"} { // changes nothing
+		patch := fmt.Sprintf(`{"spec":{"renewTime":%q}}`, metav1.NowMicro().UTC().Format(metav1.RFC3339Micro))
+		if _, err := leases.Patch(t.Context(), name, types.MergePatchType, []byte(patch), metav1.PatchOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	proxy.Cut()
+	c.DeletePods(t, "deleted", 3)
+	c.ChangePods(t, "changed", 3)
+	etcd.Compact(t)
+	c.RestartAPIServer(t)
+	proxy.Restore(t)
+	for shape, r := range collectors {
+		awaitInFile(t, r.path, "k8s.watch.gap", 1)
+		awaitInFile(t, r.path, "DELETED", 3)
+		result := k8swatchlist(t, "verify", r.path, "--kubeconfig", c.Kubeconfig(), "--config", r.config, "--wait", "30s", "-o", "json")
+		var found struct {
+			Resources []struct {
+				Resource                           string
+				Listed, Records, Unchanged, Masked int
+			}
+			Findings []any
+		}
+		if err := json.Unmarshal([]byte(result.out), &found); err != nil {
+			t.Fatalf("%s: %v: %s%s", shape, err, result.out, result.err)
+		}
+		if result.code != 0 || len(found.Findings) > 0 || len(found.Resources) != 2 {
+			t.Errorf("%s: exit code %d\n%s%s", shape, result.code, result.out, result.err)
+			continue
+		}
+		masked := map[bool]int{true: 1}[shape == "small"]
+		if l := found.Resources[0]; l.Unchanged != 2 || l.Masked != masked {
+			t.Errorf("%s: of the two Leases that were renewed, %d are unchanged, %d of them as far as the record has them, want 2 and %d", shape, l.Unchanged, l.Masked, masked)
+		}
+	}
+	// Without the configuration it is not known that parts were left out.
+	parts := collectors["parts"]
+	if result := k8swatchlist(t, "verify", parts.path, "--kubeconfig", c.Kubeconfig(), "--wait", "0s"); result.code != 1 || !strings.Contains(result.out, "stale: leases") {
+		t.Errorf("parts, without their configuration: exit code %d\n%s%s", result.code, result.out, result.err)
+	}
+	// A last known state that is not of this object is found.
+	whole := collectors["json"]
+	content, err := os.ReadFile(whole.path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(string(content), "\n")
+	for i, line := range lines {
+		if strings.Contains(line, "DELETED") {
+			lines[i] = strings.Replace(line, `\"name\":\"deleted-`, `\"name\":\"another-`, 1)
+		}
+	}
+	altered := writeFile(t, "altered.json", strings.Join(lines, "\n"))
+	if result := k8swatchlist(t, "verify", altered, "--kubeconfig", c.Kubeconfig(), "--config", whole.config, "--wait", "0s"); result.code != 1 || strings.Count(result.out, "altered: pods default/deleted-") != 3 {
+		t.Errorf("other last states: exit code %d\n%s%s", result.code, result.out, result.err)
+	}
+}

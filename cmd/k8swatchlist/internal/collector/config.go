@@ -18,8 +18,6 @@ import (
 	"go.uber.org/zap"
 
 	k8swatchlistreceiver "github.com/k8swatchlist/k8swatchlistreceiver"
-	"github.com/k8swatchlist/k8swatchlistreceiver/internal/catalog"
-	"github.com/k8swatchlist/k8swatchlistreceiver/internal/glob"
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/metadata"
 )
 
@@ -27,24 +25,6 @@ import (
 type Receiver struct {
 	ID     component.ID
 	Config *k8swatchlistreceiver.Config
-}
-
-// Specs returns what the receiver is configured to read, with presets expanded.
-func (r Receiver) Specs() []catalog.Spec {
-	var specs []catalog.Spec
-	for i, resource := range r.Config.Resources {
-		spec := catalog.Spec{
-			Version:       resource.Version,
-			Namespaces:    resource.Namespaces,
-			LabelSelector: resource.LabelSelector,
-			FieldSelector: resource.FieldSelector,
-		}
-		if glob.Has(resource.Name) {
-			spec.Pattern = catalog.ParsePattern(resource.Name).Excluding(resource.Exclude, resource.IncludeAggregated)
-		}
-		specs = append(specs, catalog.Expand(i, resource.Name, spec)...)
-	}
-	return specs
 }
 
 // Load reads the receivers that the pipelines of a configuration use, or every one if it has no service. Locations are

@@ -38,7 +38,7 @@ func load1(t *testing.T, text string, ids ...string) ([]string, []string, error)
 	var found, warnings []string
 	for _, r := range receivers {
 		var names []string
-		for _, spec := range r.Specs() {
+		for _, spec := range r.Config.Specs() {
 			names = append(names, strings.Join(append([]string{spec.Name()}, spec.Namespaces...), " in "))
 		}
 		found = append(found, r.ID.String()+": "+strings.Join(names, ", "))

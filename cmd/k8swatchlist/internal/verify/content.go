@@ -24,7 +24,7 @@ type Sameness int
 const (
 	Different     Sameness = iota
 	Same                   // in what counts; docs/records.md, "Changes that change nothing"
-	SameButMasked          // the same, except perhaps for values that are masked in the record
+	SameButMasked          // the same, except perhaps for values that are masked in the record, or were too large for it
 )
 
 // Contents compares objects of one resource.
@@ -33,10 +33,11 @@ type Contents struct {
 	ignored []string
 }
 
-// NewContents returns the comparison for a resource, with what does not count as a change.
-func NewContents(resource schema.GroupResource, ignored []redact.Ignored) *Contents {
+// NewContents returns the comparison for a resource, with the parts that its records have, and with what does not count as
+// a change.
+func NewContents(resource schema.GroupResource, fields redact.Fields, ignored []redact.Ignored) *Contents {
 	c := &Contents{
-		plan:    redact.NewPolicy(redact.Options{}).Plan(resource.Group, resource.Resource, nil),
+		plan:    redact.NewPolicy(redact.Options{}).Plan(resource.Group, resource.Resource, nil).WithFields(fields),
 		ignored: []string{"apiVersion", "kind", "metadata.resourceVersion", "metadata.managedFields"},
 	}
 	for _, i := range ignored {
@@ -54,10 +55,27 @@ func NewContents(resource schema.GroupResource, ignored []redact.Ignored) *Conte
 	return c
 }
 
-// Compare compares an object of the cluster, as JSON, with the body of a record.
-func (c *Contents) Compare(live []byte, body map[string]any) (Sameness, error) {
-	if body == nil {
+// Body is the object in a record.
+type Body struct {
+	Object map[string]any // nil if the record holds none
+	// Truncated are the paths of what is missing from it because it was too large.
+	Truncated []string
+}
+
+// isUnknown reports whether so much is missing that it is not even stated what.
+func (b Body) isUnknown() bool {
+	return slices.ContainsFunc(b.Truncated, func(path string) bool {
+		return path == "*" || strings.HasPrefix(path, "and ") && strings.HasSuffix(path, " more")
+	})
+}
+
+// Compare compares an object of the cluster, as JSON, with the one in a record.
+func (c *Contents) Compare(live []byte, body Body) (Sameness, error) {
+	if body.Object == nil {
 		return Different, nil
+	}
+	if body.isUnknown() {
+		return SameButMasked, nil
 	}
 	redacted, _, err := c.plan.Decode(live)
 	if err != nil {
@@ -67,12 +85,12 @@ func (c *Contents) Compare(live []byte, body map[string]any) (Sameness, error) {
 	if err != nil {
 		return Different, fmt.Errorf("cannot read an object of the cluster: %w", err)
 	}
-	var a, b any = now, body
-	for _, path := range c.ignored {
+	var a, b any = now, body.Object
+	for _, path := range slices.Concat(c.ignored, body.Truncated) {
 		a, _ = without(a, path)
 		b, _ = without(b, path)
 	}
-	masked := false
+	masked := len(body.Truncated) > 0
 	switch {
 	case !equal(a, b, &masked):
 		return Different, nil
@@ -99,11 +117,34 @@ func objectIn(r plog.LogRecord) pcommon.Value {
 	return r.Body()
 }
 
+// metadataIn returns what identifies an object, which is a map or JSON. It returns false if the value is neither, such as the
+// message of an Event.
+func metadataIn(value pcommon.Value) (metadata struct{ UID, Name, ResourceVersion string }, ok bool) {
+	switch value.Type() {
+	case pcommon.ValueTypeMap:
+		m, ok := value.Map().Get("metadata")
+		if !ok || m.Type() != pcommon.ValueTypeMap {
+			return metadata, false
+		}
+		metadata.UID, metadata.Name, metadata.ResourceVersion = text(m.Map(), "uid"), text(m.Map(), "name"), text(m.Map(), "resourceVersion")
+		return metadata, true
+	case pcommon.ValueTypeStr:
+		var object struct {
+			Metadata *struct{ UID, Name, ResourceVersion string }
+		}
+		if !strings.HasPrefix(value.Str(), "{") || json.Unmarshal([]byte(value.Str()), &object) != nil || object.Metadata == nil {
+			return metadata, false
+		}
+		return *object.Metadata, true
+	}
+	return metadata, false
+}
+
 // bodyOf returns the object in a record on a line of OTLP/JSON.
-func bodyOf(line []byte, of Object) map[string]any {
+func bodyOf(line []byte, of Object) Body {
 	logs, err := (&plog.JSONUnmarshaler{}).UnmarshalLogs(line)
 	if err != nil {
-		return nil
+		return Body{}
 	}
 	for _, resource := range logs.ResourceLogs().All() {
 		for _, scope := range resource.ScopeLogs().All() {
@@ -116,19 +157,32 @@ func bodyOf(line []byte, of Object) map[string]any {
 				if value.Type() == pcommon.ValueTypeMap {
 					raw, err := json.Marshal(value.Map().AsRaw())
 					if err != nil {
-						return nil
+						return Body{}
 					}
 					text = string(raw)
 				}
 				object, err := decode([]byte(text))
 				if err != nil {
-					return nil // such as the message of an Event, or a summary
+					return Body{} // such as the message of an Event, or a summary
 				}
-				return object
+				return Body{Object: object, Truncated: truncated(r)}
 			}
 		}
 	}
-	return nil
+	return Body{}
+}
+
+// truncated returns the paths of what is missing from the object in a record.
+func truncated(r plog.LogRecord) []string {
+	value, ok := r.Attributes().Get("k8s.record.truncated")
+	if !ok || value.Type() != pcommon.ValueTypeSlice {
+		return nil
+	}
+	var paths []string
+	for _, path := range value.Slice().All() {
+		paths = append(paths, path.AsString())
+	}
+	return paths
 }
 
 // without removes what a path leads to: keys joined by dots, which may contain dots themselves, indexes and names of

@@ -61,16 +61,16 @@ func (f *Files) readFile(i int, to *Fold) error {
 	}
 }
 
-// Body returns the object in the body of the last record of an object, which is read again; nil if the body holds none.
-func (f *Files) Body(of Object) (map[string]any, error) {
+// Body returns the object in the last record of an object, which is read again.
+func (f *Files) Body(of Object) (Body, error) {
 	file, err := os.Open(of.Place.Path)
 	if err != nil {
-		return nil, fmt.Errorf("cannot read the records: %w", err)
+		return Body{}, fmt.Errorf("cannot read the records: %w", err)
 	}
 	defer file.Close() //nolint:errcheck // it was only read
 	line, err := bufio.NewReader(io.NewSectionReader(file, of.Place.Offset, 1<<62)).ReadBytes('\n')
 	if err != nil {
-		return nil, fmt.Errorf("cannot read the records: %w", err)
+		return Body{}, fmt.Errorf("cannot read the records: %w", err)
 	}
 	return bodyOf(line, of), nil
 }

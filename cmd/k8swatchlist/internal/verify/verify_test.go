@@ -148,24 +148,67 @@ func TestCompare(t *testing.T) {
 	}
 }
 
-// The body and the attributes of a record have to agree.
-func TestAlteredBody(t *testing.T) {
+// The object and the attributes of a record have to agree.
+func TestAlteredObject(t *testing.T) {
 	t.Parallel()
-	logs, err := (&plog.JSONUnmarshaler{}).UnmarshalLogs([]byte(history[7]))
-	require.NoError(t, err)
-	r := logs.ResourceLogs().At(0).ScopeLogs().At(0).LogRecords().At(0)
-	metadata := r.Body().SetEmptyMap().PutEmptyMap("metadata")
-	metadata.PutStr("uid", "c")
-	metadata.PutStr("name", "pod-c")
-	metadata.PutStr("resourceVersion", "14")
-	f := NewFold(cluster)
-	f.add(r, cluster, at(1))
-	assert.Empty(t, f.Findings)
-	metadata.PutStr("resourceVersion", "13")
-	f = NewFold(cluster)
-	f.add(r, cluster, at(1))
-	require.Len(t, f.Findings, 1)
-	assert.Equal(t, Altered, f.Findings[0].Kind)
+	for name, test := range map[string]struct {
+		kind, uid, version string // of the object; the record is of version 14
+		want               bool
+	}{
+		"the same":               {"MODIFIED", "c", "14", false},
+		"another version":        {"MODIFIED", "c", "13", true},
+		"another UID":            {"MODIFIED", "d", "14", true},
+		"the last known state":   {"DELETED", "c", "9", false},
+		"a state that was later": {"DELETED", "c", "15", true},
+		"another deleted object": {"DELETED", "d", "14", true},
+		"versions without order": {"DELETED", "c", "x", false},
+	} {
+		for form, put := range map[string]func(r plog.LogRecord, uid, version string){
+			"map": func(r plog.LogRecord, uid, version string) {
+				metadata := r.Body().SetEmptyMap().PutEmptyMap("metadata")
+				metadata.PutStr("uid", uid)
+				metadata.PutStr("name", "pod-c")
+				metadata.PutStr("resourceVersion", version)
+			},
+			"json": func(r plog.LogRecord, uid, version string) {
+				r.Body().SetStr(fmt.Sprintf(`{"metadata":{"uid":%q,"name":"pod-c","resourceVersion":%q},"spec":{}}`, uid, version))
+			},
+			"attribute": func(r plog.LogRecord, uid, version string) {
+				r.Body().SetStr("Pod shop/pod-c deleted (inferred)")
+				r.Attributes().PutStr("k8s.object.manifest", fmt.Sprintf(`{"metadata":{"uid":%q,"resourceVersion":%q}}`, uid, version))
+			},
+		} {
+			t.Run(name+" "+form, func(t *testing.T) {
+				t.Parallel()
+				logs, err := (&plog.JSONUnmarshaler{}).UnmarshalLogs([]byte(change(test.kind, "c", 14)))
+				require.NoError(t, err)
+				r := logs.ResourceLogs().At(0).ScopeLogs().At(0).LogRecords().At(0)
+				put(r, test.uid, test.version)
+				f := NewFold(cluster)
+				f.add(r, cluster, at(1))
+				if !test.want {
+					assert.Empty(t, f.Findings)
+					return
+				}
+				require.Len(t, f.Findings, 1)
+				assert.Equal(t, Altered, f.Findings[0].Kind)
+			})
+		}
+	}
+}
+
+// What is no object, such as the message of an Event, is not looked into.
+func TestTextsAreNoObjects(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{"", "{", "{}", `{"metadata":null}`, `{"metadata":"x"}`, "{metadata} is a word"} {
+		logs, err := (&plog.JSONUnmarshaler{}).UnmarshalLogs([]byte(history[7]))
+		require.NoError(t, err)
+		r := logs.ResourceLogs().At(0).ScopeLogs().At(0).LogRecords().At(0)
+		r.Body().SetStr(text)
+		f := NewFold(cluster)
+		f.add(r, cluster, at(1))
+		assert.Empty(t, f.Findings, text)
+	}
 }
 
 func TestGapsAreNoFindings(t *testing.T) {
@@ -341,7 +384,38 @@ func TestContents(t *testing.T) {
 			body, err := decode([]byte(test.body))
 			require.NoError(t, err)
 			ignored := append(slices.Clone(redact.UsuallyIgnored), redact.Ignored{Group: "example.com", Resource: "widgets", Paths: []string{"spec.tick.at"}})
-			got, err := NewContents(test.resource, ignored).Compare([]byte(test.live), body)
+			got, err := NewContents(test.resource, redact.Fields{}, ignored).Compare([]byte(test.live), Body{Object: body})
+			require.NoError(t, err)
+			assert.Equal(t, test.want, got)
+		})
+	}
+}
+
+// What records do not have, because the configuration or its size leaves it out, is not compared.
+func TestContentsOfReducedObjects(t *testing.T) {
+	t.Parallel()
+	pods := schema.GroupResource{Resource: "pods"}
+	for name, test := range map[string]struct {
+		fields     redact.Fields
+		live, body string
+		truncated  []string
+		want       Sameness
+	}{
+		"dropped":            {redact.Fields{Drop: []string{"status.conditions"}}, `{"spec":{"a":1},"status":{"phase":"x","conditions":[1]}}`, `{"spec":{"a":1},"status":{"phase":"x"}}`, nil, Same},
+		"dropped, another":   {redact.Fields{Drop: []string{"status.conditions"}}, `{"status":{"phase":"y","conditions":[1]}}`, `{"status":{"phase":"x"}}`, nil, Different},
+		"kept":               {redact.Fields{Keep: []string{"status"}}, `{"metadata":{"name":"p"},"spec":{"a":1},"status":{"b":1}}`, `{"metadata":{"name":"p"},"status":{"b":1}}`, nil, Same},
+		"kept, another":      {redact.Fields{Keep: []string{"status"}}, `{"spec":{"a":1},"status":{"b":2}}`, `{"status":{"b":1}}`, nil, Different},
+		"not configured":     {redact.Fields{}, `{"spec":{"a":1},"status":{"b":1}}`, `{"status":{"b":1}}`, nil, Different},
+		"too large":          {redact.Fields{}, `{"metadata":{"annotations":{"example.com/notes":"long"}},"spec":{"a":1}}`, `{"metadata":{"annotations":{"example.com/notes":"[TRUNCATED len=4]"}},"spec":{"a":1}}`, []string{"metadata.annotations.example.com/notes"}, SameButMasked},
+		"too large, another": {redact.Fields{}, `{"spec":{"a":2},"status":{"list":[1]}}`, `{"spec":{"a":1},"status":{"list":null}}`, []string{"status.list"}, Different},
+		"far too large":      {redact.Fields{}, `{"spec":{"a":2}}`, `{"metadata":{"name":"p"}}`, []string{"*"}, SameButMasked},
+		"too large all over": {redact.Fields{}, `{"spec":{"a":2}}`, `{"spec":null}`, []string{"spec.b", "and 17 more"}, SameButMasked},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			body, err := decode([]byte(test.body))
+			require.NoError(t, err)
+			got, err := NewContents(pods, test.fields, redact.UsuallyIgnored).Compare([]byte(test.live), Body{Object: body, Truncated: test.truncated})
 			require.NoError(t, err)
 			assert.Equal(t, test.want, got)
 		})
@@ -385,10 +459,10 @@ func TestBodyIsReadAgain(t *testing.T) {
 	require.NoError(t, files.ReadInto(f))
 	body, err := files.Body(f.Objects["c"])
 	require.NoError(t, err)
-	assert.Equal(t, map[string]any{"spec": map[string]any{"a": json.Number("9007199254740993")}}, body)
+	assert.Equal(t, Body{Object: map[string]any{"spec": map[string]any{"a": json.Number("9007199254740993")}}}, body)
 	body, err = files.Body(f.Objects["a"])
 	require.NoError(t, err)
-	assert.Nil(t, body)
+	assert.Nil(t, body.Object)
 }
 
 // With body: summary the object is in an attribute.
@@ -403,7 +477,7 @@ func TestObjectsInAttributes(t *testing.T) {
 	read := func() map[string]any {
 		text, err := (&plog.JSONMarshaler{}).MarshalLogs(logs)
 		require.NoError(t, err)
-		return bodyOf(text, Object{Record: object})
+		return bodyOf(text, Object{Record: object}).Object
 	}
 	assert.Nil(t, read())
 	r.Attributes().PutStr("k8s.object.manifest", `{"spec":{"a":1}}`)
