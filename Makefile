@@ -146,7 +146,7 @@ test-e2e: $(COLLECTOR) $(PEER) $(VICTORIALOGS) ## Run the end-to-end tests, agai
 	@folder=$$($(GET_CONTROL_PLANE)) || exit; cd test && \
 	export KUBEBUILDER_ASSETS=$$folder OTELCOL_BINARY=$(CURDIR)/$(COLLECTOR) OTELCOL_PEER_BINARY=$(CURDIR)/$(PEER) \
 		VICTORIALOGS_BINARY=$(CURDIR)/$(VICTORIALOGS) && \
-	../tools/progress.sh "end-to-end tests" $(GO) test $(RACE) -v -timeout 30m ./e2e/... ./harness/... && \
+	../tools/progress.sh "end-to-end tests" $(GO) test $(RACE) -v -timeout 30m ./e2e/... ./harness/... ./schema/... && \
 	../tools/progress.sh "no secret leaves the collector" $(GO) test $(RACE) -v -timeout 15m ./redaction/...
 
 .PHONY: test-command
@@ -259,8 +259,12 @@ tidy-check: ## Check that every go.mod and go.sum is tidy
 	done
 
 .PHONY: generate
-generate: bin/tools/mdatagen ## Generate code and documentation from metadata.yaml
+generate: bin/tools/mdatagen schema ## Generate code and documentation from metadata.yaml, and config.schema.json
 	@tools/generate.sh bin/tools/mdatagen
+
+.PHONY: schema
+schema: ## Write config.schema.json, from the configuration and its comments
+	@CONFIG_SCHEMA=write $(GO) test -count 1 -run TestSchemaIsThatOfTheConfig .
 
 .PHONY: clean
 clean: ## Remove everything that was built
