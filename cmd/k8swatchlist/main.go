@@ -1,5 +1,5 @@
-// Command k8swatchlist helps to run the k8s_watchlist receiver: it prints the rights that a Collector configuration
-// needs, and compares emitted records with the cluster. Named kubectl-watchlist and in $PATH, it is
+// Command k8swatchlist helps to run the k8s_watchlist receiver: it shows what a Collector configuration reads and what is
+// missing for that, prints the rights that it needs, prints changes, and compares emitted records with the cluster. Named kubectl-watchlist and in $PATH, it is
 // `kubectl watchlist`.
 package main
 

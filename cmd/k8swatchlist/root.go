@@ -91,7 +91,7 @@ func newRoot(name string, s streams) *cobra.Command {
 		DisableAutoGenTag: true,
 		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
 	}
-	root.AddCommand(newRBAC(name, s), newVerify(name, s))
+	root.AddCommand(newCheck(name, s), newRBAC(name, s), newTail(name, s), newVerify(name, s))
 	return root
 }
 

@@ -15,17 +15,28 @@ type Resolved struct {
 	Scope scope.Scope
 	API   scope.API
 	Spec  Spec
+	// ListOnly: another server is known to serve the resource, so that its initial state is listed.
+	ListOnly bool
 }
 
-// Resolve asks the server once, and returns what a catalog would read. Failures are errors about single specs, such as one
-// whose resource is not served, in the order of the specs.
-func Resolve(ctx context.Context, specs []Spec, server Server) (resolved []Resolved, failures []error, err error) {
+// Failure is an error about a single spec. It may wrap [kubeclient.ErrNotServed].
+type Failure struct {
+	error
+	Spec Spec
+}
+
+// Unwrap returns the error alone.
+func (f Failure) Unwrap() error { return f.error }
+
+// Resolve asks the server once, and returns what a catalog would read. Failures are about single specs, such as one whose
+// resource is not served, in the order of the specs.
+func Resolve(ctx context.Context, specs []Spec, server Server) (resolved []Resolved, failures []Failure, err error) {
 	c := New(Options{
 		Specs:  specs,
 		Server: server,
-		Report: func(_ string, err error) {
-			if err != nil {
-				failures = append(failures, err)
+		Report: func(key string, err error) {
+			if i := slices.IndexFunc(specs, func(s Spec) bool { return s.Key+" "+s.Name() == key }); err != nil && i >= 0 {
+				failures = append(failures, Failure{err, specs[i]})
 			}
 		},
 		Logger: zap.NewNop(),
@@ -37,7 +48,7 @@ func Resolve(ctx context.Context, specs []Spec, server Server) (resolved []Resol
 	c.resolve(ctx, served)
 	for _, key := range c.order {
 		w := c.wanted[key]
-		resolved = append(resolved, Resolved{Scope: key, API: w.api, Spec: w.spec})
+		resolved = append(resolved, Resolved{Scope: key, API: w.api, Spec: w.spec, ListOnly: w.listOnly})
 	}
 	return resolved, failures, nil
 }

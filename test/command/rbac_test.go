@@ -149,12 +149,17 @@ func startShop(t *testing.T) *harness.Cluster {
 // define creates a CRD and waits until it is served.
 func define(t *testing.T, c *harness.Cluster, plural, kind, group string) {
 	t.Helper()
+	defineIn(t, c, "Namespaced", plural, kind, group)
+}
+
+func defineIn(t *testing.T, c *harness.Cluster, scope, plural, kind, group string) {
+	t.Helper()
 	definition := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "apiextensions.k8s.io/v1",
 		"kind":       "CustomResourceDefinition",
 		"metadata":   map[string]any{"name": plural + "." + group},
 		"spec": map[string]any{
-			"group": group, "scope": "Namespaced",
+			"group": group, "scope": scope,
 			"names": map[string]any{"plural": plural, "kind": kind},
 			"versions": []any{map[string]any{
 				"name": "v1", "served": true, "storage": true,

@@ -88,6 +88,15 @@ func (r *Roles) writeHead(b *strings.Builder, kind, namespace string) {
 	}
 }
 
+// RulesYAML returns the rules of the role in a namespace, or of the cluster role for "", as items of its list of rules.
+func (r *Roles) RulesYAML(namespace string) string {
+	var b strings.Builder
+	for _, rule := range r.Rules(namespace) {
+		writeRule(&b, rule)
+	}
+	return b.String()
+}
+
 func writeRule(b *strings.Builder, rule Rule) {
 	fmt.Fprintf(b, "  # %s\n", rule.Why)
 	first := "- "

@@ -57,27 +57,50 @@ type rule struct {
 
 // New returns the roles for what is read.
 func New(reads []Read, o Options) *Roles {
-	r := &Roles{Options: o, namespaces: make(map[string]map[key]*rule)}
+	r := Empty(o)
 	for _, read := range reads {
-		namespaces := read.Namespaces
-		if len(namespaces) == 0 {
-			namespaces = []string{""}
-		}
-		for _, namespace := range namespaces {
-			r.add(namespace, key{group: read.Group, verbs: r.verbs(read.Group), names: onlyName(read.FieldSelector)}, read.Resource, read.why())
-		}
+		r.AddRead(read)
 	}
 	r.dropCovered()
-	r.add("", key{last: 1, verbs: "get", names: "kube-system"}, "namespaces", "for k8s.cluster.uid")
+	r.AddClusterUID()
 	if o.Definitions {
-		r.add("", key{last: 2, group: "apiextensions.k8s.io", verbs: r.verbs("")}, "customresourcedefinitions", "to notice resources that come and go")
-		r.add("", key{last: 2, group: "apiregistration.k8s.io", verbs: "get,list,watch"}, "apiservices",
-			"to notice resources that come and go, and to learn which ones another API server serves")
+		r.AddDefinitions()
+		r.AddAPIServices()
 	}
 	if o.Discovery {
 		r.add("", key{last: 3, verbs: "get", paths: "/api,/api/*,/apis,/apis/*"}, "", "discovery; every authenticated client has this right by default")
 	}
 	return r
+}
+
+// Empty returns roles without any right.
+func Empty(o Options) *Roles { return &Roles{Options: o, namespaces: make(map[string]map[key]*rule)} }
+
+// AddRead adds the rights for what is read.
+func (r *Roles) AddRead(read Read) {
+	namespaces := read.Namespaces
+	if len(namespaces) == 0 {
+		namespaces = []string{""}
+	}
+	for _, namespace := range namespaces {
+		r.add(namespace, key{group: read.Group, verbs: r.verbs(read.Group), names: OnlyName(read.FieldSelector)}, read.Resource, read.why())
+	}
+}
+
+// AddClusterUID adds the right to learn the UID of the cluster.
+func (r *Roles) AddClusterUID() {
+	r.add("", key{last: 1, verbs: "get", names: "kube-system"}, "namespaces", "for k8s.cluster.uid")
+}
+
+// AddDefinitions adds the right to watch CRDs.
+func (r *Roles) AddDefinitions() {
+	r.add("", key{last: 2, group: "apiextensions.k8s.io", verbs: r.verbs("")}, "customresourcedefinitions", "to notice resources that come and go")
+}
+
+// AddAPIServices adds the right to watch APIServices.
+func (r *Roles) AddAPIServices() {
+	r.add("", key{last: 2, group: "apiregistration.k8s.io", verbs: "get,list,watch"}, "apiservices",
+		"to notice resources that come and go, and to learn which ones another API server serves")
 }
 
 // verbs returns the verbs for reading a resource of a group. What metrics servers serve can only be listed.
@@ -88,9 +111,9 @@ func (r *Roles) verbs(group string) string {
 	return "list,watch"
 }
 
-// onlyName returns the name of the only object that a field selector can select, or "". Such requests count as requests
+// OnlyName returns the name of the only object that a field selector can select, or "". Such requests count as requests
 // for that object. https://kubernetes.io/docs/reference/access-authn-authz/rbac/#referring-to-resources
-func onlyName(selector string) string {
+func OnlyName(selector string) string {
 	parsed, err := fields.ParseSelector(selector)
 	if err != nil {
 		return ""
