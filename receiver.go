@@ -84,12 +84,14 @@ func (r *watchlistReceiver) Start(ctx context.Context, host component.Host) erro
 		return err
 	}
 	r.diffs = r.newDiffs()
-	if err := errors.Join(r.telemetry.observeOpen(r.client), r.telemetry.observeDiffs(r.diffs.Used)); err != nil {
-		return err
-	}
 	r.slots = watchlist.NewSlots(snapshotsAtOnce)
 	r.holding = watchlist.NewHolding(r.cfg.Queue.MaxBytes / holdingShare)
 	r.health = newHealth(host)
+	if err := errors.Join(
+		r.telemetry.observeOpen(r.client), r.telemetry.observeDiffs(r.diffs.Used), r.telemetry.observeStates(r.health.states),
+	); err != nil {
+		return err
+	}
 	var isPerProcess bool
 	r.redaction, isPerProcess = r.newRedaction(ctx, host)
 	records := r.cfg.recordOptions()

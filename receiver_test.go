@@ -21,11 +21,15 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata/metricdatatest"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/fold"
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/kubeclient"
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/memstorage"
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/metadata"
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/metadatatest"
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/scope"
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/watchlist"
 )
 
 // podServer serves discovery, the namespace kube-system and two pods, and lets the test send watch events.
@@ -196,10 +200,78 @@ func TestStatusWhileRightsAreMissing(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, r.Start(t.Context(), host))
 
-	require.Eventually(t, func() bool { return host.last() != nil }, 10*time.Second, 5*time.Millisecond)
+	require.Eventually(t, func() bool { return host.last() != nil && host.last().Err() != nil }, 10*time.Second, 5*time.Millisecond)
 	assert.Equal(t, componentstatus.StatusRecoverableError, host.last().Status())
-	assert.ErrorContains(t, host.last().Err(), `pods: cannot watch pods (group "", version v1) in all namespaces: pods is forbidden`)
+	assert.ErrorContains(t, host.last().Err(), `pods: forbidden: cannot watch pods (group "", version v1) in all namespaces: pods is forbidden`)
+	assert.ErrorContains(t, host.last().Err(), `- {apiGroups: [""], resources: ["pods"], verbs: [watch, list]}`)
+	assert.Equal(t, map[string]any{
+		"readers": map[string]any{"forbidden": int64(1)}, "resources": map[string]any{"pods": "forbidden"},
+	}, host.last().Attributes().AsRaw())
 	require.NoError(t, r.Shutdown(t.Context()))
+}
+
+// A right that is missing for what only a pattern selects is a state, not an error.
+func TestStatusWhileRightsOfAPatternAreMissing(t *testing.T) {
+	server := newPodServer(t)
+	server.forbid(true)
+	cfg := podsConfig(server.URL)
+	cfg.Resources = []ResourceConfig{{Name: "po*"}}
+	tel := componenttest.NewTelemetry()
+	t.Cleanup(func() { require.NoError(t, tel.Shutdown(context.Background())) })
+	set := receivertest.NewNopSettings(metadata.Type)
+	set.TelemetrySettings = tel.NewTelemetrySettings()
+	host := &statusHost{Host: componenttest.NewNopHost()}
+	r, err := NewFactory().CreateLogs(t.Context(), set, cfg, consumertest.NewNop())
+	require.NoError(t, err)
+	require.NoError(t, r.Start(t.Context(), host))
+
+	require.Eventually(t, func() bool {
+		e := host.last()
+		return e != nil && e.Attributes().AsRaw()["resources"].(map[string]any)["pods"] == "forbidden"
+	}, 10*time.Second, 5*time.Millisecond)
+	assert.Equal(t, componentstatus.StatusOK, host.last().Status())
+	var points []metricdata.DataPoint[int64]
+	for _, c := range watchlist.Conditions() {
+		point := metricdata.DataPoint[int64]{Attributes: attribute.NewSet(attribute.String("receiver", set.ID.String()), attribute.String("state", c.String()))}
+		if c == watchlist.Forbidden {
+			point.Value = 1
+		}
+		points = append(points, point)
+	}
+	metadatatest.AssertEqualK8sWatchlistReaders(t, tel, points, metricdatatest.IgnoreTimestamp())
+	require.NoError(t, r.Shutdown(t.Context()))
+}
+
+// With hundreds of resources, the status must not change hundreds of times while they begin to be read.
+func TestStatusIsQuietWhileResourcesBeginToBeRead(t *testing.T) {
+	host := &statusHost{Host: componenttest.NewNopHost()}
+	h := newHealth(host)
+	const n = 300
+	for _, c := range []watchlist.Condition{watchlist.Starting, watchlist.Initializing, watchlist.Reading} {
+		for i := range n {
+			h.reading(scope.New(schema.GroupResource{Resource: fmt.Sprint("r", i)}, "", "", ""), watchlist.State{Condition: c}, false)
+		}
+	}
+	require.Len(t, host.events, 1)
+	assert.Equal(t, map[string]any{"readers": map[string]any{"reading": int64(n)}, "resources": map[string]any{}}, host.last().Attributes().AsRaw())
+	h.forget("r0")
+	assert.Equal(t, int64(n-1), h.states()[watchlist.Reading])
+	for i := range n {
+		h.reading(scope.New(schema.GroupResource{Resource: fmt.Sprint("r", i)}, "", "", ""), watchlist.State{Condition: watchlist.Unreachable, Err: assert.AnError}, false)
+	}
+	assert.ErrorContains(t, host.last().Err(), fmt.Sprintf("and %d more", n-mostInStatus))
+}
+
+// What is not served has no reader, but a state.
+func TestStateOfAMissingResource(t *testing.T) {
+	host := &statusHost{Host: componenttest.NewNopHost()}
+	h := newHealth(host)
+	h.missing("resources[0] widgets", fmt.Errorf("widgets is %w", kubeclient.ErrNotServed))
+	assert.EqualError(t, host.last().Err(), "resources[0] widgets: not_served: widgets is not served")
+	assert.Equal(t, int64(1), h.states()[watchlist.NotServed])
+	h.missing("resources[0] widgets", nil)
+	assert.Equal(t, componentstatus.StatusOK, host.last().Status())
+	assert.Zero(t, h.states()[watchlist.NotServed])
 }
 
 func TestHealthIsThatOfTheWorstPart(t *testing.T) {

@@ -32,7 +32,7 @@ func (r *watchlistReceiver) startSession() *session {
 		Specs:     r.cfg.Specs(),
 		Server:    r.client,
 		NewReader: r.newReader,
-		Report:    r.health.report,
+		Report:    r.health.missing,
 		Logger:    r.set.Logger,
 	})
 	ctx, cancel := context.WithCancel(context.Background())
@@ -83,7 +83,7 @@ func (r *watchlistReceiver) newReader(t catalog.Target) catalog.Reader {
 		UntilGone:      true,
 		Observer: readerObserver{
 			resourceTelemetry: telemetry,
-			name:              t.Scope.String(),
+			scope:             t.Scope,
 			optional:          t.ByPattern,
 			health:            r.health,
 		},
@@ -96,6 +96,7 @@ func (r *watchlistReceiver) newReader(t catalog.Target) catalog.Reader {
 	}
 	r.cfg.Events.apply(&o, r.holding)
 	r.prepareEntities(&o)
+	r.health.reading(t.Scope, watchlist.State{}, t.ByPattern)
 	reader := watchlist.NewReader(o)
 	r.readers.add(reader)
 	return reader
@@ -104,7 +105,7 @@ func (r *watchlistReceiver) newReader(t catalog.Target) catalog.Reader {
 // readerEnded queues a reader's last change, behind which the checkpoint of the scope can be used by another reader.
 func (r *watchlistReceiver) readerEnded(last watchlist.Change) {
 	r.readers.remove(last.Scope)
-	r.health.report(last.Scope.String(), nil)
+	r.health.forget(last.Scope.String())
 	r.telemetry.end(last.Scope.GroupResource)
 	if r.keeper != nil {
 		r.delivery.Append(last)

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/metadata"
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/scope"
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/watchlist"
 )
 
@@ -55,6 +56,21 @@ func (t *telemetry) observeDiffs(used func() int64) error {
 type openCounter interface {
 	Connections() int64
 	Streams() int64
+}
+
+// observeStates begins to measure how many resources are in each state.
+func (t *telemetry) observeStates(states func() map[watchlist.Condition]int64) error {
+	var attributes []metric.MeasurementOption
+	for _, condition := range watchlist.Conditions() {
+		attributes = append(attributes, metric.WithAttributeSet(attribute.NewSet(t.receiver, attribute.String("state", condition.String()))))
+	}
+	return t.builder.RegisterK8sWatchlistReadersCallback(func(_ context.Context, o metric.Int64Observer) error {
+		counts := states()
+		for _, condition := range watchlist.Conditions() {
+			o.Observe(counts[condition], attributes[condition])
+		}
+		return nil
+	})
 }
 
 // observeOpen begins to measure what is open.
@@ -147,7 +163,7 @@ func (r *resourceTelemetry) addWith(counter metric.Int64Counter, key, value stri
 // readerObserver reports a reader's events to the telemetry of its resource and to the receiver's health.
 type readerObserver struct {
 	*resourceTelemetry
-	name     string
+	scope    scope.Scope
 	optional bool // see watchlist.Options
 	health   *health
 }
@@ -176,11 +192,8 @@ func (o readerObserver) RelistEnded(outcome string) {
 func (o readerObserver) Paused()                    { o.add(o.K8sWatchlistPaused) }
 func (o readerObserver) InventoryChanged(delta int) { o.objects.Add(int64(delta)) }
 func (o readerObserver) StateChanged(s watchlist.State) {
-	o.addWith(o.K8sWatchlistReaderStates, "condition", s.Condition.String())
-	if o.optional && (s.Condition == watchlist.Forbidden || s.Condition == watchlist.NotServed) {
-		s.Err = nil
-	}
-	o.health.report(o.name, s.Err)
+	o.addWith(o.K8sWatchlistReaderStates, "state", s.Condition.String())
+	o.health.reading(o.scope, s, o.optional)
 }
 
 // dropped counts records that the next consumer refused permanently.

@@ -129,6 +129,7 @@ const (
 	// read without it.
 	fallbackAfter = 30 * time.Second
 
+	// discoveryKey is the key of Options.Report for discovery itself.
 	discoveryKey = "discovery"
 )
 
@@ -412,7 +413,20 @@ func (c *Catalog) report(key, message string, err error) {
 	}
 	c.failing[key] = text
 	if err != nil {
-		c.Logger.Warn(message, zap.String("key", key), zap.Error(err))
+		c.Logger.Warn(message, zap.String("key", key), zap.Stringer("state", StateOf(err)), zap.Error(err))
 	}
 	c.Report(key, err)
+}
+
+// StateOf returns the state of a resource that cannot have a reader yet, for an error that Options.Report received.
+func StateOf(err error) watchlist.Condition {
+	switch {
+	case errors.Is(err, kubeclient.ErrNotServed):
+		return watchlist.NotServed
+	case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err):
+		return watchlist.Forbidden
+	case errors.Is(err, kubeclient.ErrAmbiguous), kubeclient.Answered(err) && !errors.Is(err, kubeclient.ErrUnknown):
+		return watchlist.Refused
+	}
+	return watchlist.Unreachable
 }

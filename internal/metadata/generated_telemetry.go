@@ -40,6 +40,7 @@ type TelemetryBuilder struct {
 	K8sWatchlistPaused              metric.Int64Counter
 	K8sWatchlistQueueBytes          metric.Int64ObservableGauge
 	K8sWatchlistReaderStates        metric.Int64Counter
+	K8sWatchlistReaders             metric.Int64ObservableGauge
 	K8sWatchlistRecordsDropped      metric.Int64Counter
 	K8sWatchlistRecordsExcluded     metric.Int64Counter
 	K8sWatchlistRecordsTruncated    metric.Int64Counter
@@ -130,6 +131,21 @@ func (builder *TelemetryBuilder) RegisterK8sWatchlistQueueBytesCallback(cb metri
 		cb(ctx, &observerInt64{inst: builder.K8sWatchlistQueueBytes, obs: o})
 		return nil
 	}, builder.K8sWatchlistQueueBytes)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
+// RegisterK8sWatchlistReadersCallback sets callback for observable K8sWatchlistReaders metric.
+func (builder *TelemetryBuilder) RegisterK8sWatchlistReadersCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.K8sWatchlistReaders, obs: o})
+		return nil
+	}, builder.K8sWatchlistReaders)
 	if err != nil {
 		return err
 	}
@@ -235,8 +251,14 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.K8sWatchlistReaderStates, err = builder.meter.Int64Counter(
 		"otelcol_k8s_watchlist_reader_states",
-		metric.WithDescription("Times that a reader entered a condition. The streams of a failing reader end again and again without anything new. [Alpha]"),
+		metric.WithDescription("Times that a reader entered a state. [Alpha]"),
 		metric.WithUnit("{change}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.K8sWatchlistReaders, err = builder.meter.Int64ObservableGauge(
+		"otelcol_k8s_watchlist_readers",
+		metric.WithDescription("Resources that are read, or should be, by state. A resource that is read in several namespaces counts once for each. [Alpha]"),
+		metric.WithUnit("{reader}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.K8sWatchlistRecordsDropped, err = builder.meter.Int64Counter(

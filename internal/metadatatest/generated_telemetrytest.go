@@ -190,7 +190,7 @@ func AssertEqualK8sWatchlistQueueBytes(t *testing.T, tt *componenttest.Telemetry
 func AssertEqualK8sWatchlistReaderStates(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_k8s_watchlist_reader_states",
-		Description: "Times that a reader entered a condition. The streams of a failing reader end again and again without anything new. [Alpha]",
+		Description: "Times that a reader entered a state. [Alpha]",
 		Unit:        "{change}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -199,6 +199,20 @@ func AssertEqualK8sWatchlistReaderStates(t *testing.T, tt *componenttest.Telemet
 		},
 	}
 	got, err := tt.GetMetric("otelcol_k8s_watchlist_reader_states")
+	require.NoError(t, err)
+	metricdatatest.AssertEqual(t, want, got, opts...)
+}
+
+func AssertEqualK8sWatchlistReaders(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
+	want := metricdata.Metrics{
+		Name:        "otelcol_k8s_watchlist_readers",
+		Description: "Resources that are read, or should be, by state. A resource that is read in several namespaces counts once for each. [Alpha]",
+		Unit:        "{reader}",
+		Data: metricdata.Gauge[int64]{
+			DataPoints: dps,
+		},
+	}
+	got, err := tt.GetMetric("otelcol_k8s_watchlist_readers")
 	require.NoError(t, err)
 	metricdatatest.AssertEqual(t, want, got, opts...)
 }

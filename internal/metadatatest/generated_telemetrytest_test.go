@@ -40,6 +40,10 @@ func TestSetupTelemetry(t *testing.T) {
 		observer.Observe(1)
 		return nil
 	}))
+	require.NoError(t, tb.RegisterK8sWatchlistReadersCallback(func(_ context.Context, observer metric.Int64Observer) error {
+		observer.Observe(1)
+		return nil
+	}))
 	tb.K8sWatchlistConsumerRetries.Add(context.Background(), 1)
 	tb.K8sWatchlistDuplicatesDropped.Add(context.Background(), 1)
 	tb.K8sWatchlistFramesOfAnotherKind.Add(context.Background(), 1)
@@ -92,6 +96,9 @@ func TestSetupTelemetry(t *testing.T) {
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
 	AssertEqualK8sWatchlistReaderStates(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
+	AssertEqualK8sWatchlistReaders(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
 	AssertEqualK8sWatchlistRecordsDropped(t, testTel,

@@ -3,6 +3,7 @@
 package scope
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -55,6 +56,11 @@ func (s Scope) String() string {
 
 // Selective reports whether selectors limit the objects.
 func (s Scope) Selective() bool { return s.LabelSelector != "" || s.FieldSelector != "" }
+
+// Rule returns the RBAC rule that allows to read the scope, as an element of the rules of a role in YAML.
+func (s Scope) Rule() string {
+	return fmt.Sprintf("- {apiGroups: [%q], resources: [%q], verbs: [watch, list]}", s.Group, s.Resource)
+}
 
 // LogFields returns the fields that identify the scope in log entries.
 func (s Scope) LogFields() []zap.Field {

@@ -9,15 +9,26 @@ const maxFruitless = 5
 func (r *Reader) progressed() {
 	r.faults.fruitless = 0
 	if r.state.Condition == Failing {
-		r.setState(Reading, nil)
+		r.setState(r.condition(), nil)
 	}
+}
+
+// condition returns the condition of a reader that the server answers.
+func (r *Reader) condition() Condition {
+	switch {
+	case r.position.none():
+		return Initializing
+	case r.polls():
+		return Polling
+	}
+	return Reading
 }
 
 // nowReading notes that the server has begun to answer, or keeps answering. After many streams without progress that is
 // not enough to leave the failing state.
 func (r *Reader) nowReading() {
 	if r.state.Condition != Failing {
-		r.setState(Reading, nil)
+		r.setState(r.condition(), nil)
 	}
 }
 

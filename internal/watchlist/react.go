@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"time"
 
+	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 )
 
@@ -142,6 +143,8 @@ func (r *Reader) react(ctx context.Context, end ending) {
 
 func (r *Reader) reactToSilence(end ending) {
 	r.server.quiet = 0
+	r.log(zapcore.WarnLevel, "nothing arrived on stream for too long, not even a bookmark: opening another", "silent",
+		append(r.fields(nil), zap.Duration("after", end.lived))...)
 	if end.frames == 0 {
 		doubt := suspected
 		if r.Knowledge.doubtsWatches() {

@@ -147,6 +147,7 @@ type Reader struct {
 	faults   faults
 	schedule schedule
 	state    State
+	begun    bool // it was logged that the resource is read
 	pauses   pauses
 	gone     bool // see UntilGone
 
@@ -393,6 +394,7 @@ func (r *Reader) resumeRequest() Request {
 
 // waitForPoll waits until the next snapshot of a resource that cannot be watched is due.
 func (r *Reader) waitForPoll(ctx context.Context) ending {
+	r.nowReading()
 	if err := sleep(ctx, spread(pollInterval)); err != nil {
 		return ending{err: err}
 	}

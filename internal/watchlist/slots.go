@@ -5,6 +5,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"go.uber.org/zap/zapcore"
 )
 
 const (
@@ -13,7 +15,7 @@ const (
 	slotHold = time.Minute
 	// slotUnanswered is the same limit while the server has not begun to answer.
 	slotUnanswered = 10 * time.Second
-	// slowSlot is how long a reader waits for a slot before its state becomes Waiting.
+	// slowSlot is how long a reader waits for a slot before that is logged.
 	slowSlot = 30 * time.Second
 )
 
@@ -151,7 +153,11 @@ func (r *Reader) awaitSlot(ctx context.Context) (*slot, error) {
 		case <-turn.came:
 			return turn.hold(), nil
 		case <-slow.C:
-			r.setState(Waiting, nil)
+			if !r.state.Condition.IsFault() {
+				r.begun = false
+				r.setState(Starting, nil)
+			}
+			r.log(zapcore.WarnLevel, "snapshot of resource waits for other snapshots of the same API server to end", "", r.fields(nil)...)
 		case <-ctx.Done():
 			turn.leave()
 			return nil, ctx.Err()

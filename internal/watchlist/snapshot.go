@@ -361,6 +361,7 @@ func (r *Reader) completeSnapshot(ctx context.Context, pass *snapshotPass, rv ve
 	r.schedule.lastSnapshot, r.schedule.relistObjects = time.Now(), false
 	r.scheduleRelist(r.RelistInterval)
 	r.scheduleRotate()
+	r.nowReading()
 	return nil
 }
 

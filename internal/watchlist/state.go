@@ -10,33 +10,18 @@ import (
 // State is the condition of a reader, and why.
 type State struct {
 	Condition Condition
-	Err       error // set for every condition except Starting and Reading
+	Err       error // the cause, if the condition is a fault
 
 	causes map[string]bool // causes logged since the condition began
 	// throttledSince is when the server first asked us to wait; zero: it has not, or a warning was logged.
 	throttledSince time.Time
 }
 
-// Condition is the state of a reader as shown to a person.
-type Condition uint8
-
-const (
-	Starting    Condition = iota
-	Reading               // a stream is open
-	Unreachable           // the server does not answer, or not with a stream
-	Forbidden             // rights are missing, or the credentials are not accepted
-	NotServed             // the server does not know the resource
-	Refused               // the server permanently refuses the request
-	Paused                // the consumer is slower than the changes come
-	Waiting               // other snapshots of the same server have to end first
-	Failing               // streams end again and again without anything new
-)
-
 // setState logs a change of condition, and each new cause within a condition: once each, however often it recurs.
 func (r *Reader) setState(condition Condition, err error) {
 	cause := causeOf(err)
 	changed := r.state.Condition != condition
-	if condition == Reading {
+	if condition.reads() {
 		r.pausesMayBeOver()
 	}
 	if !changed && (err == nil || r.state.causes[cause]) {
@@ -49,25 +34,44 @@ func (r *Reader) setState(condition Condition, err error) {
 		r.state.causes = make(map[string]bool)
 	}
 	r.state.causes[cause] = true
-	switch warning := condition.warning(); {
-	case warning != "" && r.Optional && (condition == Forbidden || condition == NotServed):
-		r.log(zapcore.InfoLevel, warning, cause, r.fields(err)...)
-	case warning != "" && isThrottled(err):
-		// An API server that has just started, or whose CRD was edited, asks clients to wait. Nothing is wrong.
-		r.log(zapcore.InfoLevel, warning, cause, r.fields(err)...)
-		r.state.throttledSince = time.Now()
-	case warning != "":
-		r.log(zapcore.WarnLevel, warning, cause, r.fields(err)...)
+	switch {
+	case condition.IsFault():
+		r.logFault(cause, err)
 	case condition == Paused:
 		r.logPause()
-	case previous.Condition == Paused: // pausesMayBeOver logs it
-	case previous.Condition == Starting:
-		r.log(zapcore.InfoLevel, "reading resource", "", r.fields(nil)...)
-	default:
-		r.log(zapcore.InfoLevel, "reading resource again", previous.Condition.String(), append(r.fields(nil),
-			zap.Stringer("after", previous.Condition))...)
+	case condition.reads():
+		r.logReading(previous.Condition)
 	}
 	r.Observer.StateChanged(r.state)
+}
+
+func (r *Reader) logFault(cause string, err error) {
+	level, fields := zapcore.WarnLevel, r.fields(err)
+	switch {
+	case r.Optional && r.state.Condition.IsExpectedOfPattern():
+		level = zapcore.InfoLevel
+	case isThrottled(err):
+		// An API server that has just started, or whose CRD was edited, asks clients to wait. Nothing is wrong.
+		level = zapcore.InfoLevel
+		r.state.throttledSince = time.Now()
+	}
+	if remedy := r.state.Remedy(r.Scope); remedy != "" {
+		fields = append(fields, zap.String("remedy", remedy))
+	}
+	r.log(level, r.state.Condition.message(), cause, fields...)
+}
+
+// logReading logs that the resource is read, unless that only continues what was logged before.
+func (r *Reader) logReading(previous Condition) {
+	switch {
+	case previous == Paused: // pausesMayBeOver logs it
+	case previous.IsFault():
+		r.begun = r.begun || r.state.Condition != Initializing
+		r.log(zapcore.InfoLevel, "reading resource again", previous.String(), append(r.fields(nil), zap.Stringer("after", previous))...)
+	case r.state.Condition != Initializing && !r.begun:
+		r.begun = true
+		r.log(zapcore.InfoLevel, "reading resource", "", r.fields(nil)...)
+	}
 }
 
 // throttlingIsTrouble is how long a server may ask clients to wait before that is worth a warning.
@@ -142,53 +146,9 @@ func causeOf(err error) string {
 	return endReason(err)
 }
 
-// String is a short name.
-func (c Condition) String() string {
-	switch c {
-	case Starting:
-		return "starting"
-	case Reading:
-		return "reading"
-	case Unreachable:
-		return "unreachable"
-	case Forbidden:
-		return "forbidden"
-	case NotServed:
-		return "not_served"
-	case Refused:
-		return "refused"
-	case Paused:
-		return "paused"
-	case Waiting:
-		return "waiting"
-	case Failing:
-		return "failing"
-	}
-	return "unknown"
-}
-
-// warning returns the log message for the beginning of the condition; "" if nothing is wrong, or the delivery logs it.
-func (c Condition) warning() string {
-	switch c {
-	case Unreachable:
-		return "cannot read resource, will try again"
-	case Forbidden:
-		return "no right to read resource, will try again slowly"
-	case NotServed:
-		return "server does not serve resource, will look for it"
-	case Refused:
-		return "server refuses to serve resource, will try again rarely"
-	case Failing:
-		return "reading resource makes no progress, will keep trying"
-	case Waiting:
-		return "snapshot of resource waits for other snapshots of the same API server to end"
-	}
-	return ""
-}
-
-// fields returns the log fields that identify the scope.
+// fields returns the log fields that identify the scope, and its state.
 func (r *Reader) fields(err error) []zap.Field {
-	fields := append(r.Scope.LogFields(), zap.String("version", r.API.Version))
+	fields := append(r.Scope.LogFields(), zap.String("version", r.API.Version), zap.Stringer("state", r.state.Condition))
 	if err != nil {
 		fields = append(fields, zap.Error(err))
 	}

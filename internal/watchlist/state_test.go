@@ -95,3 +95,32 @@ func TestLongThrottlingIsAWarning(t *testing.T) {
 		}, messages(logs))
 	})
 }
+
+// Every condition has a word, and every fault a message and a remedy.
+func TestConditions(t *testing.T) {
+	of := scope.New(schema.GroupResource{Group: "apps", Resource: "deployments"}, "shop", "", "")
+	for _, c := range Conditions() {
+		assert.NotEqual(t, "unknown", c.String())
+		assert.Equal(t, c.IsFault(), c.message() != "", c)
+		assert.Equal(t, c.IsFault(), State{Condition: c, Err: errSilent}.Remedy(of) != "", c)
+	}
+	assert.Equal(t, `add this rule to the collector's Role in namespace shop: - {apiGroups: ["apps"], resources: ["deployments"], verbs: [watch, list]}`,
+		State{Condition: Forbidden, Err: apierrors.NewForbidden(of.GroupResource, "", nil)}.Remedy(of))
+	assert.Contains(t, State{Condition: Forbidden, Err: apierrors.NewUnauthorized("expired")}.Remedy(of), "credentials")
+}
+
+func TestInitialStateIsAState(t *testing.T) {
+	r, logs := loggingReader()
+	r.nowReading()
+	assert.Equal(t, Initializing, r.state.Condition)
+	r.setState(Unreachable, errors.New("connection refused"))
+	r.nowReading()
+	assert.Equal(t, Initializing, r.state.Condition)
+	r.position = closedPosition(parseVersion("7"))
+	r.nowReading()
+	assert.Equal(t, Reading, r.state.Condition)
+	r.Knowledge.notWatchable()
+	r.nowReading()
+	assert.Equal(t, Polling, r.state.Condition)
+	assert.Equal(t, []string{"warn cannot read resource, will try again", "info reading resource again", "info reading resource"}, messages(logs))
+}
