@@ -169,8 +169,18 @@ type ResourceConfig struct {
 	// Version pins a version of the API group (v1). Default: the one that the server prefers.
 	Version string `mapstructure:"version"`
 
-	// Namespaces to read, one stream each. Default: all, in one stream.
+	// Namespaces are the names and patterns (team-*) of the namespaces to read. Names alone are read in one stream each.
+	// With a pattern or with ExcludeNamespaces, all namespaces are read in one stream, and the objects of others passed
+	// over. Default: all.
 	Namespaces []string `mapstructure:"namespaces"`
+
+	// ExcludeNamespaces are names and patterns of namespaces that are not read. Objects in no namespace are not affected.
+	// Default: none.
+	ExcludeNamespaces []string `mapstructure:"exclude_namespaces"`
+
+	// NamespaceLabelSelector limits the namespaces to those whose labels match, also when they change. All namespaces are
+	// then read in one stream. Default: none.
+	NamespaceLabelSelector string `mapstructure:"namespace_label_selector"`
 
 	// LabelSelector and FieldSelector limit the objects, as kubectl's --selector and --field-selector do.
 	// The API server applies them. Default: none.
@@ -348,7 +358,7 @@ func (c *Config) Specs() []catalog.Spec {
 }
 
 // reads reports whether the configuration includes a scope.
-func (c *Config) reads(of scope.Scope) bool { return c.entryOf(of) != nil }
+func (c *Config) reads(of scope.Scope) bool { return catalog.Reads(c.Specs(), of) }
 
 // entryOf returns the entry of the list of resources that selects a scope, or nil if none does.
 func (c *Config) entryOf(of scope.Scope) *ResourceConfig {
@@ -369,7 +379,9 @@ func (c *Config) entryOf(of scope.Scope) *ResourceConfig {
 // specs expands the entry at index in the list of resources.
 func (r *ResourceConfig) specs(index int) []catalog.Spec {
 	spec := catalog.Spec{
-		Version: r.Version, Namespaces: r.Namespaces, LabelSelector: r.LabelSelector, FieldSelector: r.FieldSelector,
+		Version: r.Version, Namespaces: r.Namespaces, ExcludeNamespaces: r.ExcludeNamespaces,
+		NamespaceLabels: r.NamespaceLabelSelector,
+		LabelSelector:   r.LabelSelector, FieldSelector: r.FieldSelector,
 	}
 	if glob.Has(r.Name) {
 		spec.Pattern = catalog.ParsePattern(r.Name).Excluding(r.Exclude, r.IncludeAggregated)

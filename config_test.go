@@ -171,7 +171,7 @@ func TestEveryKey(t *testing.T) {
 		{GroupResource: schema.GroupResource{Group: "example.com", Resource: "widgets"}, GroupKnown: true, Version: "v1alpha1", Key: "resources[5]"},
 		{
 			Pattern:    catalog.ParsePattern("*.cert-manager.io").Excluding([]string{"*requests.cert-manager.io", "rbac"}, true),
-			Namespaces: []string{"shop"}, Key: "resources[6]",
+			Namespaces: []string{"shop", "team-*"}, ExcludeNamespaces: []string{"team-test", "team-x-*"}, NamespaceLabels: "env=prod", Key: "resources[6]",
 		},
 	}, cfg.Specs())
 }

@@ -69,6 +69,7 @@ func (r *watchlistReceiver) newReader(t catalog.Target) catalog.Reader {
 		Served:         t.Served,
 		SnapshotSlots:  r.slots,
 		Rank:           t.Rank,
+		Selected:       t.Selected,
 		Now:            time.Now,
 		RelistInterval: r.cfg.Relist.Interval,
 		RotateInterval: r.cfg.Relist.RotateInterval,

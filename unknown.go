@@ -28,6 +28,8 @@ var foreignKeys = map[string]string{
 	"group":          "write the API group into name, as in deployments.apps",
 	"mode":           "leave it out, every resource is watched",
 	"namespace":      "write namespaces",
+	// A key of resources only.
+	"exclude_namespaces": "write it in the entries of resources",
 
 	"exclude_watch_type":    "write exclude_types",
 	"interval":              "write relist.interval, and relist.emit: snapshot to have every object each time",
@@ -56,8 +58,6 @@ func unknownKeys(t reflect.Type, configured map[string]any, prefix string) []err
 			// The other receivers have only the levels that became the receiver's and the resource's.
 			foreign = foreign && (prefix == "" || strings.HasPrefix(prefix, "resources["))
 			switch {
-			case key == "exclude_namespaces":
-				hint = "write " + excluding(configured[key])
 			case !foreign:
 				hint = "the keys are " + strings.Join(known, ", ")
 			}
@@ -67,27 +67,6 @@ func unknownKeys(t reflect.Type, configured map[string]any, prefix string) []err
 		errs = append(errs, unknownKeysBelow(field, configured[key], prefix+key)...)
 	}
 	return errs
-}
-
-// excluding returns the field selector that leaves out the namespaces of another receiver's exclude_namespaces.
-// Anything there that is not a plain name becomes an example.
-func excluding(value any) string {
-	var terms []string
-	namespaces, isList := value.([]any)
-	if !isList {
-		namespaces = []any{value}
-	}
-	for _, namespace := range namespaces {
-		name, ok := namespace.(string)
-		if !ok || checkNamespace(name) != nil {
-			name = "<namespace>"
-		}
-		terms = append(terms, "metadata.namespace!="+name)
-	}
-	if len(terms) == 0 {
-		terms = []string{"metadata.namespace!=<namespace>"}
-	}
-	return "field_selector: " + strings.Join(slices.Compact(terms), ",")
 }
 
 func unknownKeysBelow(field reflect.Type, value any, path string) []error {

@@ -153,13 +153,7 @@ func (r *ResourceConfig) validate() []error {
 	if err := r.checkVersion(); err != nil {
 		errs = append(errs, fmt.Errorf("version: %w", err))
 	}
-	for i, namespace := range r.Namespaces {
-		if err := checkNamespace(namespace); err != nil {
-			errs = append(errs, fmt.Errorf("namespaces[%d]: %w", i, err))
-		} else if first := slices.Index(r.Namespaces, namespace); first < i {
-			errs = append(errs, fmt.Errorf("namespaces[%d]: %q is already in namespaces[%d]", i, namespace, first))
-		}
-	}
+	errs = append(errs, r.validateNamespaces()...)
 	if _, err := labels.Parse(r.LabelSelector); err != nil {
 		errs = append(errs, fmt.Errorf("label_selector: cannot parse %q: %w (for example app=web,tier in (front,back))", r.LabelSelector, err))
 	}
@@ -318,31 +312,6 @@ func checkSlashes(name string) error {
 	}
 }
 
-// validateScope finds namespaces configured for cluster-scoped resources.
-func (r *ResourceConfig) validateScope() []error {
-	if len(r.Namespaces) == 0 {
-		return nil
-	}
-	var cluster, namespaced []string
-	for _, s := range r.specs(0) {
-		b, ok := catalog.BuiltinNamed(s.Resource, s.Group, s.GroupKnown)
-		if ok && b.ClusterScoped() {
-			cluster = append(cluster, s.Name())
-		} else {
-			namespaced = append(namespaced, s.Name())
-		}
-	}
-	switch {
-	case len(cluster) == 0:
-		return nil
-	case len(namespaced) == 0:
-		return []error{fmt.Errorf("namespaces: %s is not in any namespace; leave namespaces out", strings.Join(cluster, " and "))}
-	default:
-		return []error{fmt.Errorf("namespaces: the preset %s also names %s, which are not in any namespace; name %s instead",
-			r.Name, strings.Join(cluster, " and "), strings.Join(namespaced, " and "))}
-	}
-}
-
 func (r *ResourceConfig) checkVersion() error {
 	if r.Version == "" {
 		return nil
@@ -359,21 +328,6 @@ func (r *ResourceConfig) checkVersion() error {
 			return fmt.Errorf("the preset %s names resources of several API groups, which have versions of their own; name the one to pin, for example %s",
 				r.Name, nameOf(gr.Resource, gr.Group))
 		}
-	}
-	return nil
-}
-
-func checkNamespace(namespace string) error {
-	switch {
-	case namespace == "":
-		return errors.New("is empty; leave namespaces out to read all of them")
-	case namespace == "*" || strings.EqualFold(namespace, "all"):
-		return fmt.Errorf("%q is not a namespace; leave namespaces out to read all of them", namespace)
-	case strings.ContainsAny(namespace, "*?[]()^$|\\"):
-		return fmt.Errorf("%q is a pattern, and patterns are not supported; name each namespace", namespace)
-	}
-	if msgs := validation.IsDNS1123Label(namespace); len(msgs) > 0 {
-		return fmt.Errorf("%q is not a namespace: %s", namespace, strings.Join(msgs, "; "))
 	}
 	return nil
 }

@@ -25,6 +25,7 @@ import (
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/catalog"
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/kubeclient"
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/redact"
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/scope"
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/servertext"
 )
 
@@ -274,6 +275,10 @@ func (l *liveCluster) list(ctx context.Context, s verify.Scope) (map[string]veri
 		return nil, unreachable(fmt.Errorf("cannot find %s in the cluster: %w", s.Resource, err))
 	}
 	client := l.metadata.Resource(resource.WithVersion(versions[0].Version)).Namespace(s.Namespace)
+	selects, err := l.selects(ctx, scope.ParseNamespaces(s.Among))
+	if err != nil {
+		return nil, err
+	}
 	options := metav1.ListOptions{Limit: listPage, LabelSelector: s.LabelSelector, FieldSelector: s.FieldSelector}
 	for {
 		page, err := client.List(ctx, options)
@@ -286,12 +291,31 @@ func (l *liveCluster) list(ctx context.Context, s verify.Scope) (map[string]veri
 			return nil, unreachable(fmt.Errorf("cannot list %s: %w", s.Resource, err))
 		}
 		for _, item := range page.Items {
+			if !selects(item.Namespace) {
+				continue
+			}
 			objects[string(item.UID)] = verify.Listed{Namespace: item.Namespace, Name: item.Name, ResourceVersion: item.ResourceVersion}
 		}
 		if options.Continue = page.Continue; options.Continue == "" {
 			return objects, nil
 		}
 	}
+}
+
+// selects returns which namespaces are selected now.
+func (l *liveCluster) selects(ctx context.Context, among scope.Namespaces) (func(namespace string) bool, error) {
+	if among.Labels == "" {
+		return among.Match, nil
+	}
+	list, err := l.metadata.Resource(schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}).List(ctx, metav1.ListOptions{LabelSelector: among.Labels})
+	if err != nil {
+		return nil, unreachable(fmt.Errorf("cannot list the namespaces with labels %s: %w", among.Labels, err))
+	}
+	matching := make(map[string]bool, len(list.Items))
+	for _, item := range list.Items {
+		matching[item.Name] = true
+	}
+	return func(namespace string) bool { return matching[namespace] && among.Match(namespace) }, nil
 }
 
 // compareContents reads the objects and compares them with the bodies of their last records.

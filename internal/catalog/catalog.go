@@ -39,6 +39,7 @@ type Target struct {
 	Knowledge *watchlist.Knowledge                // shared by all targets of the resource
 	Served    func(context.Context) (bool, error) // see watchlist.Options
 	ByPattern bool                                // not named in the configuration
+	Selected  watchlist.SelectedNamespaces        // see watchlist.Options
 	Rank      watchlist.Rank
 }
 
@@ -49,6 +50,9 @@ type Reader interface {
 	// SetAPI makes the reader continue with the API in which the server now serves the resource. It may be called from
 	// any goroutine.
 	SetAPI(api scope.API)
+	// Select sets the namespaces whose labels match, if the scope selects namespaces by their labels. It may be called from
+	// any goroutine.
+	Select(namespaces watchlist.SelectedNamespaces)
 	// Remove makes Run emit the deletion of every object and return, because the resource is gone. It may be called from
 	// any goroutine.
 	Remove()
@@ -70,6 +74,7 @@ type Catalog struct {
 	claims      []Spec // by precedence
 	directory   *directory
 	definitions *definitions
+	namespaces  *namespaceSets
 	ended       chan struct{} // a reader has ended by itself
 
 	// Used only by the goroutine that calls Run.
@@ -107,6 +112,7 @@ func New(o Options) *Catalog {
 		claims:      ByPrecedence(o.Specs),
 		directory:   newDirectory(o.Server, d.isRemoved),
 		definitions: d,
+		namespaces:  newNamespaceSets(),
 		ended:       make(chan struct{}, 1),
 		aggregation: aggregation{server: o.Server},
 		lookAgain:   len(lookAgainAfter),
@@ -193,20 +199,25 @@ func (c *Catalog) nextDiscovery(missing bool) time.Duration {
 func (c *Catalog) pause(ctx context.Context, d time.Duration) (maxAge time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
-	select {
-	case <-timer.C:
-		c.lookAgain = min(c.lookAgain+1, len(lookAgainAfter))
-	case <-c.ended: // perhaps one of many
-		return shareDiscovery
-	case <-c.definitions.changed:
-		c.lookAgain = 1
+	for {
 		select {
-		case <-time.After(lookAgainAfter[0]):
+		case <-timer.C:
+			c.lookAgain = min(c.lookAgain+1, len(lookAgainAfter))
+		case <-c.ended: // perhaps one of many
+			return shareDiscovery
+		case <-c.namespaces.changed:
+			c.apply(ctx)
+			continue
+		case <-c.definitions.changed:
+			c.lookAgain = 1
+			select {
+			case <-time.After(lookAgainAfter[0]):
+			case <-ctx.Done():
+			}
 		case <-ctx.Done():
 		}
-	case <-ctx.Done():
+		return 0
 	}
-	return 0
 }
 
 // resolve updates the wanted scopes, and reports whether the server lacks a resource of the specs, or cannot tell. A
@@ -237,12 +248,7 @@ func (c *Catalog) wants(resource schema.GroupResource) bool {
 
 // want adds the scopes of a spec to the wanted ones. listOnly is called only for new scopes.
 func (c *Catalog) want(spec Spec, resource schema.GroupResource, api scope.API, listOnly func() bool) {
-	namespaces := spec.Namespaces
-	if len(namespaces) == 0 {
-		namespaces = []string{""}
-	}
-	for _, namespace := range namespaces {
-		key := scope.New(resource, namespace, spec.LabelSelector, spec.FieldSelector)
+	for _, key := range spec.scopes(resource, api.Namespaced) {
 		w, known := c.wanted[key]
 		if !known {
 			w = wanted{spec: spec, listOnly: listOnly()}
@@ -261,18 +267,11 @@ func (c *Catalog) resolveWithoutDiscovery() {
 		if !ok {
 			continue
 		}
-		if _, known := c.wanted[scope.New(resource, firstOr(spec.Namespaces, ""), spec.LabelSelector, spec.FieldSelector)]; known {
+		if _, known := c.wanted[spec.scopes(resource, api.Namespaced)[0]]; known {
 			continue
 		}
 		c.want(spec, resource, api, func() bool { return false })
 	}
-}
-
-func firstOr(values []string, otherwise string) string {
-	if len(values) == 0 {
-		return otherwise
-	}
-	return values[0]
 }
 
 // apply starts and stops readers so that exactly the wanted scopes are read.
@@ -284,12 +283,13 @@ func (c *Catalog) apply(ctx context.Context) {
 			delete(c.running, key)
 		}
 	}
+	c.followNamespaces(ctx)
 	for _, key := range c.order {
 		w := c.wanted[key]
 		r, ok := c.running[key]
 		switch {
 		case !ok:
-			c.start(ctx, key, w)
+			c.startSelecting(ctx, key, w)
 		case c.definitions.removalsOf(key.GroupResource) > r.removals:
 			r.reader.Remove()
 		case r.api != w.api:
@@ -299,7 +299,19 @@ func (c *Catalog) apply(ctx context.Context) {
 	}
 }
 
-func (c *Catalog) start(ctx context.Context, key scope.Scope, w wanted) {
+// startSelecting starts a reader as soon as it is known which namespaces it has to read.
+func (c *Catalog) startSelecting(ctx context.Context, key scope.Scope, w wanted) {
+	labels := key.Namespaces().Labels
+	if labels == "" {
+		c.start(ctx, key, w, nil)
+		return
+	}
+	if members, listed, _ := c.namespaces.of(ctx, c, labels).current(); listed {
+		c.start(ctx, key, w, members)
+	}
+}
+
+func (c *Catalog) start(ctx context.Context, key scope.Scope, w wanted, selected watchlist.SelectedNamespaces) {
 	knowledge := c.knowledge[key.GroupResource]
 	if knowledge == nil {
 		knowledge = watchlist.NewKnowledge(key.GroupResource, w.listOnly)
@@ -308,7 +320,8 @@ func (c *Catalog) start(ctx context.Context, key scope.Scope, w wanted) {
 	r := &running{api: w.api, done: make(chan struct{}), removals: c.definitions.removalsOf(key.GroupResource)}
 	r.reader = c.NewReader(Target{
 		Scope: key, API: w.api, Knowledge: knowledge, ByPattern: w.spec.Pattern != nil, Rank: rank(w.spec),
-		Served: func(ctx context.Context) (bool, error) { return c.stillServed(ctx, key, w.spec, r.reader) },
+		Selected: selected,
+		Served:   func(ctx context.Context) (bool, error) { return c.stillServed(ctx, key, w.spec, r.reader) },
 	})
 	ctx, r.cancel = context.WithCancel(ctx)
 	c.running[key] = r
@@ -354,7 +367,7 @@ func (c *Catalog) stillServed(ctx context.Context, key scope.Scope, spec Spec, r
 	switch {
 	case errors.Is(err, kubeclient.ErrNotServed):
 		return false, c.directory.proveAbsence(key.GroupResource)
-	case err == nil && key.Namespace != "" && !versions[0].Namespaced:
+	case err == nil && key.Namespace+key.Among != "" && !versions[0].Namespaced:
 		return false, nil // another resource has the name now
 	}
 	spec.GroupResource, spec.GroupKnown = key.GroupResource, true
@@ -379,7 +392,13 @@ func find(served *kubeclient.Served, spec Spec) (kubeclient.Resource, error) {
 		switch {
 		case !r.Can("watch") && !r.Can("list"):
 		case spec.inNamespaces() && !r.Namespaced:
-			return r, fmt.Errorf("%s is not namespaced: remove %s.namespaces", r.Plural, spec.key())
+			option := "namespaces"
+			if len(spec.Namespaces) == 0 {
+				option = "namespace_label_selector"
+			}
+			return r, fmt.Errorf("%s is not namespaced: remove %s.%s", r.Plural, spec.key(), option)
+		case spec.Pattern == nil && len(spec.ExcludeNamespaces) > 0 && !r.Namespaced:
+			return r, fmt.Errorf("%s is not namespaced: remove %s.exclude_namespaces", r.Plural, spec.key())
 		default:
 			return r, nil
 		}

@@ -26,6 +26,7 @@ import (
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/kubeclient"
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/pipenet"
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/redact"
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/scope"
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/watchlist"
 )
 
@@ -309,6 +310,58 @@ func TestReadersAreStarted(t *testing.T) {
 		assert.Empty(t, r.reports)
 		assert.Zero(t, r.logs.Len())
 	})
+}
+
+// Names are read one by one; patterns and exclusions select namespaces of all.
+func TestNamespacesOfReaders(t *testing.T) {
+	pods := schema.GroupResource{Resource: "pods"}
+	spec := func(namespaces, exclude []string) catalog.Spec {
+		return catalog.Spec{GroupResource: pods, GroupKnown: true, Namespaces: namespaces, ExcludeNamespaces: exclude}
+	}
+	labelled := spec([]string{"shop"}, nil)
+	labelled.NamespaceLabels = "env in (prod)"
+	for _, c := range []struct {
+		spec   catalog.Spec
+		scopes []string
+	}{
+		{labelled, []string{"pods in namespaces shop;env=prod"}},
+		{spec(nil, nil), []string{"pods"}},
+		{spec([]string{"pay", "shop"}, nil), []string{"pods in namespace pay", "pods in namespace shop"}},
+		{spec([]string{"shop", "team-*"}, nil), []string{"pods in namespaces shop,team-*"}},
+		{spec([]string{"team-*"}, []string{"team-x"}), []string{"pods in namespaces team-*,!team-x"}},
+		{spec(nil, []string{"kube-*"}), []string{"pods in namespaces !kube-*"}},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			network := pipenet.New()
+			stop := network.Serve(&apiServer{began: time.Now()})
+			client, err := kubeclient.New(&rest.Config{Host: "http://apiserver", Dial: network.Dial, QPS: 1000, Burst: 1000})
+			require.NoError(t, err)
+			defer func() {
+				client.Close()
+				stop()
+				synctest.Wait()
+			}()
+			resolved, failures, err := catalog.Resolve(t.Context(), []catalog.Spec{c.spec}, client)
+			require.NoError(t, err)
+			require.Empty(t, failures)
+			var scopes []string
+			for _, r := range resolved {
+				scopes = append(scopes, r.Scope.String())
+				assert.Zero(t, catalog.Reading([]catalog.Spec{c.spec}, r.Scope))
+				assert.True(t, catalog.Reads([]catalog.Spec{c.spec}, r.Scope))
+			}
+			assert.Equal(t, c.scopes, scopes)
+		})
+	}
+	assert.Equal(t, -1, catalog.Reading([]catalog.Spec{spec(nil, []string{"kube-*"})}, scope.New(pods, "", "", "")))
+
+	pattern := catalog.Spec{Pattern: catalog.ParsePattern("*").Excluding(nil, false), ExcludeNamespaces: []string{"kube-*"}}
+	custom := scope.New(schema.GroupResource{Group: "example.com", Resource: "widgets"}, "", "", "")
+	assert.Zero(t, catalog.Reading([]catalog.Spec{pattern}, custom), "it may be in no namespace")
+	assert.False(t, catalog.Reads([]catalog.Spec{pattern}, custom), "which is not certain")
+	assert.Zero(t, catalog.Reading([]catalog.Spec{pattern}, custom.In(scope.ParseNamespaces("!kube-*"))))
+	assert.True(t, catalog.Reads([]catalog.Spec{pattern}, scope.New(schema.GroupResource{Resource: "nodes"}, "", "", "")))
+	assert.Equal(t, -1, catalog.Reading([]catalog.Spec{pattern}, scope.New(pods, "", "", "")))
 }
 
 func TestResourceThatIsInstalledLater(t *testing.T) {

@@ -2,7 +2,6 @@ package catalog
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/scope"
 )
@@ -14,7 +13,7 @@ func Overlaps(specs []Spec) []error {
 	for i, b := range specs {
 		for _, a := range specs[:i] {
 			why := overlap(a, b)
-			if why == "" || b.Pattern == nil && (!namespacesOverlap(a.Namespaces, b.Namespaces) || !selectorsOverlap(a, b)) {
+			if why == "" || b.Pattern == nil && (!a.among().Overlap(b.among()) || !selectorsOverlap(a, b)) {
 				continue
 			}
 			errs = append(errs, fmt.Errorf("%s: %s %s", b.Key, why, remedy(a, b)))
@@ -47,16 +46,9 @@ func overlap(a, b Spec) string {
 // resources are no longer bare.
 func sameIfUnknown(a, b Spec) bool { return !a.GroupKnown || !b.GroupKnown }
 
-func namespacesOverlap(a, b []string) bool {
-	if len(a) == 0 || len(b) == 0 {
-		return true
-	}
-	return slices.ContainsFunc(a, func(namespace string) bool { return slices.Contains(b, namespace) })
-}
-
 func selectorsOverlap(a, b Spec) bool {
 	same := func(x, y string) bool { return x == y || x == "" || y == "" }
-	return same(scope.CanonicalLabels(a.LabelSelector), scope.CanonicalLabels(b.LabelSelector)) &&
+	return same(a.among().Labels, b.among().Labels) && same(scope.CanonicalLabels(a.LabelSelector), scope.CanonicalLabels(b.LabelSelector)) &&
 		same(scope.CanonicalFields(a.FieldSelector), scope.CanonicalFields(b.FieldSelector))
 }
 

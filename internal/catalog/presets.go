@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/glob"
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/scope"
 )
 
@@ -27,9 +28,11 @@ type Spec struct {
 
 	Version string // "" takes the version that the server prefers
 
-	Namespaces    []string // sorted; none reads all namespaces
-	LabelSelector string
-	FieldSelector string
+	Namespaces        []string // names and patterns, sorted; none reads all namespaces
+	ExcludeNamespaces []string // names and patterns, sorted
+	NamespaceLabels   string   // a label selector of namespaces; "" is any
+	LabelSelector     string
+	FieldSelector     string
 
 	// Key names the place in the configuration, for messages: "resources[2]", or "resources[2] (rbac)" for a preset.
 	Key string
@@ -43,8 +46,40 @@ func (s Spec) Name() string {
 	return s.GroupResource.String()
 }
 
-// inNamespaces reports whether only some namespaces are read.
-func (s Spec) inNamespaces() bool { return len(s.Namespaces) > 0 }
+// inNamespaces reports whether only namespaced resources can be meant, since only some namespaces are included.
+func (s Spec) inNamespaces() bool { return len(s.Namespaces) > 0 || s.NamespaceLabels != "" }
+
+// among returns the namespaces that are selected of all.
+func (s Spec) among() scope.Namespaces {
+	return scope.Namespaces{Include: s.Namespaces, Exclude: s.ExcludeNamespaces, Labels: scope.CanonicalLabels(s.NamespaceLabels)}
+}
+
+// EachNamespace returns the names of the namespaces that are read one by one, in a stream each; none if all of them are
+// read in one stream, even if only some are selected.
+func (s Spec) EachNamespace() []string {
+	if len(s.ExcludeNamespaces) > 0 || s.NamespaceLabels != "" || slices.ContainsFunc(s.Namespaces, glob.Has) {
+		return nil
+	}
+	return s.Namespaces
+}
+
+// scopes returns what is read of a resource.
+func (s Spec) scopes(resource schema.GroupResource, namespaced bool) []scope.Scope {
+	all := scope.New(resource, "", s.LabelSelector, s.FieldSelector)
+	each := s.EachNamespace()
+	switch {
+	case !namespaced:
+		return []scope.Scope{all}
+	case len(each) == 0:
+		return []scope.Scope{all.In(s.among())}
+	}
+	scopes := make([]scope.Scope, len(each))
+	for i, namespace := range each {
+		scopes[i] = all
+		scopes[i].Namespace = namespace
+	}
+	return scopes
+}
 
 // key returns the place in the configuration without the preset's name.
 func (s Spec) key() string {
@@ -62,7 +97,7 @@ func (s Spec) withoutDiscovery() (schema.GroupResource, scope.API, bool) {
 		return b.resource(), scope.API{Version: version, Kind: b.kind, Namespaced: !b.clusterScoped}, true
 	case s.GroupKnown && s.Version != "":
 		// Objects carry their kind. Whether they are namespaced matters only to requests for one namespace.
-		return s.GroupResource, scope.API{Version: s.Version, Namespaced: len(s.Namespaces) > 0}, true
+		return s.GroupResource, scope.API{Version: s.Version, Namespaced: s.inNamespaces() || len(s.ExcludeNamespaces) > 0}, true
 	}
 	return schema.GroupResource{}, scope.API{}, false
 }
@@ -95,6 +130,7 @@ func Preset(name string) []schema.GroupResource { return presets[name] }
 // preset, a plural name, a plural name and an API group, or a pattern; s holds the rest of the entry.
 func Expand(index int, name string, s Spec) []Spec {
 	s.Namespaces = slices.Compact(slices.Sorted(slices.Values(s.Namespaces)))
+	s.ExcludeNamespaces = slices.Compact(slices.Sorted(slices.Values(s.ExcludeNamespaces)))
 	s.Key = fmt.Sprintf("resources[%d]", index)
 	preset := presets[name]
 	switch {

@@ -28,16 +28,31 @@ func Reading(specs []Spec, of scope.Scope) int {
 	return -1
 }
 
+// Reads reports whether the specs include a scope for certain. Whether a custom resource is namespaced, so that namespaces
+// can be excluded, is known only to discovery; then a scope of all namespaces does not count.
+func Reads(specs []Spec, of scope.Scope) bool {
+	i := Reading(specs, of)
+	if i < 0 {
+		return false
+	}
+	_, isBuiltin := BuiltinNamed(of.Resource, of.Group, true)
+	return isBuiltin || of.Namespace+of.Among != "" || len(specs[i].ExcludeNamespaces) == 0
+}
+
 // reads reports whether the spec may include the scope.
 func (s Spec) reads(of scope.Scope) bool {
 	if !s.claims(of.GroupResource) {
 		return false
 	}
-	if of != scope.New(of.GroupResource, of.Namespace, s.LabelSelector, s.FieldSelector) {
-		return false
+	b, isBuiltin := BuiltinNamed(of.Resource, of.Group, true)
+	for _, namespaced := range []bool{true, false} {
+		possible := !isBuiltin || namespaced != b.clusterScoped
+		if !namespaced {
+			possible = possible && !s.inNamespaces()
+		}
+		if possible && slices.Contains(s.scopes(of.GroupResource, namespaced), of) {
+			return true
+		}
 	}
-	if len(s.Namespaces) == 0 {
-		return of.Namespace == ""
-	}
-	return slices.Contains(s.Namespaces, of.Namespace)
+	return false
 }

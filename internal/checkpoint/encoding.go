@@ -26,6 +26,9 @@ type storedProgress struct {
 	Epoch   string `json:"epoch,omitempty"`
 	Objects int    `json:"objects,omitempty"`
 
+	// The selected namespaces whose objects were emitted, if they are selected by their labels.
+	Selected watchlist.SelectedNamespaces `json:"selected,omitempty"`
+
 	// Set if the cluster was not certainly the same as before, and nothing was compared since.
 	Unconfirmed bool `json:"unconfirmed,omitempty"`
 }
@@ -122,7 +125,7 @@ func decodeProgress(data []byte) (p storedProgress, err error) {
 func (p storedProgress) restored() watchlist.Progress {
 	restored := watchlist.Progress{
 		ResourceVersion: p.ResourceVersion, Closed: p.Closed, At: slices.Clone(p.At), Time: p.Time,
-		Epoch: p.Epoch, Objects: p.Objects, Unconfirmed: p.Unconfirmed,
+		Epoch: p.Epoch, Objects: p.Objects, Unconfirmed: p.Unconfirmed, Selected: p.Selected,
 	}
 	if p.Verified != nil {
 		restored.VerifiedRV, restored.VerifiedAt = p.Verified.ResourceVersion, p.Verified.Time

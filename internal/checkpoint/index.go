@@ -60,39 +60,47 @@ type entry struct {
 	Group         string    `json:"group,omitempty"`
 	Resource      string    `json:"resource"`
 	Namespace     string    `json:"namespace,omitempty"`
+	Among         string    `json:"namespaces,omitempty"` // see [scope.Scope]
 	LabelSelector string    `json:"labelSelector,omitempty"`
 	FieldSelector string    `json:"fieldSelector,omitempty"`
 	Cluster       Cluster   `json:"cluster"`
 	ReadAt        time.Time `json:"readAt"` // when a reader last used it
-	// Lent holds the namespaces whose objects were passed to checkpoints of their own.
+	// Lent holds the namespaces whose objects were passed to other checkpoints, each as a text of [scope.Namespaces].
 	Lent []string `json:"lent,omitempty"`
 }
 
 func newEntry(s scope.Scope) *entry {
 	return &entry{
-		id: newID(), Group: s.Group, Resource: s.Resource, Namespace: s.Namespace,
+		id: newID(), Group: s.Group, Resource: s.Resource, Namespace: s.Namespace, Among: s.Among,
 		LabelSelector: s.LabelSelector, FieldSelector: s.FieldSelector,
 	}
 }
 
 func (e *entry) scope() scope.Scope {
-	return scope.New(schema.GroupResource{Group: e.Group, Resource: e.Resource}, e.Namespace, e.LabelSelector, e.FieldSelector)
+	s := scope.New(schema.GroupResource{Group: e.Group, Resource: e.Resource}, e.Namespace, e.LabelSelector, e.FieldSelector)
+	s.Among = e.Among
+	return s
 }
 
 func (e *entry) encode() ([]byte, error) { return json.Marshal(e) }
 
-// covers reports whether the checkpoint holds everything known of a namespace; "" means all namespaces.
-func (e *entry) covers(namespace string) bool {
-	if e.Namespace != "" {
-		return e.Namespace == namespace
-	}
-	return namespace == "" && len(e.Lent) == 0 || namespace != "" && !slices.Contains(e.Lent, namespace)
+// covers reports whether the checkpoint holds everything known of the namespaces of a scope, and nothing that is to be
+// emitted as no longer selected.
+func (e *entry) covers(s scope.Scope) bool {
+	return e.scope().Namespaces().Labels == s.Namespaces().Labels && e.scope().Namespaces().Cover(s.Namespaces()) && !slices.ContainsFunc(e.Lent, func(lent string) bool {
+		return scope.ParseNamespaces(lent).Overlap(s.Namespaces())
+	})
 }
 
-// overlaps reports whether the checkpoint may hold objects of a namespace; "" means all namespaces.
-func (e *entry) overlaps(namespace string) bool {
-	return namespace == "" || e.covers(namespace)
+// overlaps reports whether the checkpoint may hold objects in the namespaces of a scope.
+func (e *entry) overlaps(s scope.Scope) bool {
+	return e.scope().Namespaces().Overlap(s.Namespaces()) && !slices.ContainsFunc(e.Lent, func(lent string) bool {
+		return scope.ParseNamespaces(lent).Cover(s.Namespaces())
+	})
 }
+
+// within reports whether a checkpoint holds only objects in the namespaces of a scope.
+func (e *entry) within(s scope.Scope) bool { return s.Namespaces().Cover(e.scope().Namespaces()) }
 
 // Cluster holds what is known of the identity of the cluster.
 type Cluster struct {

@@ -96,6 +96,8 @@ type plan struct {
 	store *store // the store of the reader
 	own   *entry // the checkpoint of the scope itself, if there is one
 	parts []*entry
+
+	namespaces scope.Namespaces // of the scope
 	// unversioned: part of the initial state may have been emitted, and its set is not continued. All of it is emitted
 	// again in another set. Of the known objects, only the fact that they may have been emitted is kept.
 	unversioned bool
@@ -166,7 +168,7 @@ func (k *Keeper) restoreThese(waiting []*restore) error {
 	}
 	var plans []*plan
 	for _, r := range waiting {
-		p := &plan{restore: r}
+		p := &plan{restore: r, namespaces: r.scope.Namespaces()}
 		k.choose(p, cluster, stored, requested, taken)
 		plans = append(plans, p)
 	}
@@ -232,7 +234,7 @@ func (k *Keeper) choose(p *plan, cluster Cluster, stored map[string]progressOf, 
 			if p.own == nil || sure && !certain || sure == certain && e.ReadAt.After(p.own.ReadAt) { // prefer the most certain, then the newest
 				p.own, certain = e, sure
 			}
-		case isRead(of), !e.overlaps(p.scope.Namespace):
+		case isRead(of), !e.overlaps(p.scope):
 		default:
 			p.parts = append(p.parts, e)
 		}
@@ -240,7 +242,7 @@ func (k *Keeper) choose(p *plan, cluster Cluster, stored map[string]progressOf, 
 	for _, e := range p.parts {
 		_, sure := cluster.is(e.Cluster)
 		certain = certain && sure
-		if e.within(p.scope.Namespace) {
+		if e.within(p.scope) {
 			taken[e.id] = true
 		}
 	}
@@ -253,9 +255,9 @@ func (k *Keeper) choose(p *plan, cluster Cluster, stored map[string]progressOf, 
 	case p.own == nil && len(p.parts) == 0:
 		k.logAfresh(p.scope, cluster, isRead)
 		return
-	case p.own != nil && len(p.parts) == 0 && p.own.covers(p.scope.Namespace):
+	case p.own != nil && len(p.parts) == 0 && p.own.covers(p.scope):
 		p.store.progress, p.err = stored[p.own.id].storedProgress, stored[p.own.id].err
-	case p.own == nil && len(p.parts) == 1 && sameSelectors(p.parts[0].scope(), p.scope) && p.parts[0].covers(p.scope.Namespace) && stored[p.parts[0].id].ResourceVersion != "":
+	case p.own == nil && len(p.parts) == 1 && sameSelectors(p.parts[0].scope(), p.scope) && p.parts[0].covers(p.scope) && stored[p.parts[0].id].ResourceVersion != "":
 		// A larger scope that was read up to some version includes this one up to that version.
 		p.store.progress, p.err = stored[p.parts[0].id].storedProgress, stored[p.parts[0].id].err
 	default:
@@ -277,11 +279,6 @@ func (p *plan) sources() []*entry {
 
 func sameSelectors(a, b scope.Scope) bool {
 	return a.LabelSelector == b.LabelSelector && a.FieldSelector == b.FieldSelector
-}
-
-// within reports whether a checkpoint holds only objects of a namespace; "" means all namespaces.
-func (e *entry) within(namespace string) bool {
-	return namespace == "" || e.Namespace == namespace
 }
 
 // joined returns the progress of a reader that continues from checkpoints of other scopes. Its inventory has to be
@@ -352,7 +349,7 @@ func (k *Keeper) readObjects(plans []*plan) error {
 
 // take passes the reader an object of one of its checkpoints.
 func (p *plan) take(from, object string, o watchlist.Stored) {
-	if p.err != nil || p.scope.Namespace != "" && o.Namespace != p.scope.Namespace {
+	if p.err != nil || p.scope.Namespace != "" && o.Namespace != p.scope.Namespace || !p.namespaces.Match(o.Namespace) {
 		return
 	}
 	if p.unversioned {
@@ -416,11 +413,11 @@ func (k *Keeper) takeOver(p *plan) {
 		if k.index[e.id] == nil {
 			continue // another reader found it damaged
 		}
-		if e.within(p.scope.Namespace) {
+		if e.within(p.scope) {
 			k.removeLocked(e)
 			continue
 		}
-		e.Lent = append(e.Lent, p.scope.Namespace)
+		e.Lent = append(e.Lent, p.namespaces.String())
 		for key := range p.store.objects {
 			k.extra[objectKey(e.id, key)] = storage.DeleteOperation(objectKey(e.id, key))
 		}

@@ -210,6 +210,57 @@ func TestAllShrinksToNamespacesAndGrowsAgain(t *testing.T) {
 	assert.Len(t, ids(t, extension), 1)
 }
 
+// among returns the scope of the pods in selected namespaces.
+func among(text string) scope.Scope { return podsIn("", "").In(scope.ParseNamespaces(text)) }
+
+// All namespaces were read, and now some of them: these are known up to the same version, and the others not at all.
+func TestAllShrinksToSelectedNamespaces(t *testing.T) {
+	extension := memstorage.New()
+	all, web, rest := podsIn("", ""), among("web-*"), among("!web-*,!kube")
+	config(t, extension, one, []scope.Scope{all},
+		in("web-a", &all, watchlist.Added, 1, "5"), in("pay", &all, watchlist.Added, 2, "6"), in("kube", &all, watchlist.Added, 3, "7"),
+		settled(&all, "8"))
+	got := config(t, extension, one, []scope.Scope{web, rest}, in("web-a", &web, watchlist.Deleted, 1, "20"), settled(&web, "21"))
+	for of, want := range map[scope.Scope]map[string]string{web: {"uid-1": "web-a/name-1@5"}, rest: {"uid-2": "pay/name-2@6"}} {
+		assert.Equal(t, want, got[of].known)
+		assert.Equal(t, "8", got[of].ResourceVersion)
+		assert.Nil(t, got[of].Lost, "the history since then is resumed")
+	}
+	again := config(t, extension, one, []scope.Scope{web})[web]
+	assert.Equal(t, "21", again.ResourceVersion)
+	assert.Nil(t, again.Lost)
+	assert.Empty(t, again.known)
+
+	back := config(t, extension, one, []scope.Scope{all})[all]
+	assert.Equal(t, map[string]string{"uid-2": "pay/name-2@6", "uid-3": "kube/name-3@7"}, back.known, "a deleted object does not come back")
+	requireScopeChanged(t, back)
+	assert.Len(t, ids(t, extension), 1)
+}
+
+// The selected namespaces become others, or a single one that is requested.
+func TestSelectedNamespacesBecomeOthers(t *testing.T) {
+	extension := memstorage.New()
+	teams := among("team-*")
+	config(t, extension, one, []scope.Scope{teams},
+		in("team-a", &teams, watchlist.Added, 1, "5"), in("team-b", &teams, watchlist.Added, 2, "6"), settled(&teams, "8"))
+	others := among("team-b,web-*")
+	got := config(t, extension, one, []scope.Scope{others}, settled(&others, "30"))[others]
+	assert.Equal(t, map[string]string{"uid-2": "team-b/name-2@6"}, got.known)
+	assert.Equal(t, "8", got.ResourceVersion)
+	requireScopeChanged(t, got)
+
+	b := podsIn("team-b", "")
+	single := config(t, extension, one, []scope.Scope{b})[b]
+	assert.Equal(t, map[string]string{"uid-2": "team-b/name-2@6"}, single.known)
+	assert.Equal(t, "30", single.ResourceVersion)
+	assert.Nil(t, single.Lost, "the history since then is resumed")
+
+	none := among("shop-*")
+	fresh := config(t, extension, one, []scope.Scope{none})[none]
+	assert.True(t, fresh.None())
+	assert.Empty(t, fresh.known)
+}
+
 // If the checkpoint of a lent namespace is lost, the rest does not claim to cover all namespaces.
 func TestLostLentNamespaceIsNotCovered(t *testing.T) {
 	extension := memstorage.New()

@@ -81,6 +81,8 @@ func (s *store) accept(c *watchlist.Change) {
 		delete(s.denied, c.Key)
 	case watchlist.Restated:
 		s.partial = false
+	case watchlist.Selecting:
+		s.progress.Selected, s.changed = c.Selected, true
 	}
 	if c.Type == watchlist.Gap {
 		s.reported(c.Gap)

@@ -131,12 +131,13 @@ func isOlder(rv, than string) bool {
 }
 
 // Duplicates returns the records that came more than once with the same (UID, resourceVersion, type). SNAPSHOT records
-// of a relist repeat by design, and do not count.
+// of a relist repeat by design, and so do records of objects that enter and leave a selection with their namespace; these do
+// not count.
 func Duplicates(records []Record) []string {
 	seen := map[string]int{}
 	for _, r := range records {
 		// Without versions, an object may change twice.
-		if (r.Type != "SNAPSHOT" || r.Origin != "relist") && r.ResourceVersion != "" {
+		if (r.Type != "SNAPSHOT" || r.Origin != "relist") && r.Origin != "selected" && r.ResourceVersion != "" {
 			seen[strings.Join([]string{r.UID, r.ResourceVersion, r.Type}, " ")]++
 		}
 	}
@@ -151,12 +152,13 @@ func Duplicates(records []Record) []string {
 }
 
 // Disorder returns the records of an object that came after one with a later resourceVersion. A deletion may: some
-// servers send it with an earlier version of the object. https://github.com/kubernetes/kubernetes/issues/63356
+// servers send it with an earlier version of the object (https://github.com/kubernetes/kubernetes/issues/63356). So may an
+// object that enters the selection again with its namespace.
 func Disorder(records []Record) []string {
 	latest := map[string]Record{}
 	var found []string
 	for _, r := range records {
-		if before, ok := latest[r.UID]; ok && r.Type != "DELETED" {
+		if before, ok := latest[r.UID]; ok && r.Type != "DELETED" && r.Origin != "selected" {
 			if order, err := resourceversion.CompareResourceVersion(before.ResourceVersion, r.ResourceVersion); err == nil && order > 0 {
 				found = append(found, fmt.Sprintf("%s came after %s", r, before))
 			}

@@ -115,7 +115,7 @@ func query(req watchlist.Request) url.Values {
 		set("continue", req.Continue)
 		if req.Continue == "" && req.ResourceVersion != "" { // a continue token has its own version and rejects another
 			q.Set("resourceVersion", req.ResourceVersion)
-			q.Set("resourceVersionMatch", "NotOlderThan")
+			q.Set("resourceVersionMatch", versionMatch(req))
 		}
 		return q
 	}
@@ -130,6 +130,14 @@ func query(req watchlist.Request) url.Values {
 		q.Set("timeoutSeconds", strconv.Itoa(wholeSeconds(req.Timeout)))
 	}
 	return q
+}
+
+// versionMatch is how the version of a LIST is meant.
+func versionMatch(req watchlist.Request) string {
+	if req.Exact {
+		return "Exact"
+	}
+	return "NotOlderThan"
 }
 
 // wholeSeconds rounds up, since 0 would mean the server's default.

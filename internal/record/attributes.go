@@ -28,6 +28,7 @@ const (
 
 	keyResourceName          = "k8s.resource.name"
 	keyResourceGroup         = "k8s.resource.group"
+	keyResourceNamespaces    = "k8s.resource.namespaces"
 	keyResourceLabelSelector = "k8s.resource.label_selector"
 	keyResourceFieldSelector = "k8s.resource.field_selector"
 
@@ -123,6 +124,7 @@ func putCut(m pcommon.Map, paths []string) {
 // putScope adds the scope of the reader, for a record about a stream.
 func putScope(m pcommon.Map, s *scope.Scope) {
 	putNonEmpty(m, string(semconv.K8SNamespaceNameKey), s.Namespace)
+	putNonEmpty(m, keyResourceNamespaces, s.Among)
 	putNonEmpty(m, keyResourceLabelSelector, s.LabelSelector)
 	putNonEmpty(m, keyResourceFieldSelector, s.FieldSelector)
 }

@@ -36,6 +36,9 @@ func changeID(c *watchlist.Change, clusterUID string) string {
 		part(c.Scope.Group)
 		part(c.Scope.Resource)
 		part(c.Scope.Namespace)
+		if c.Scope.Among != "" {
+			part(c.Scope.Among)
+		}
 		part(c.Scope.LabelSelector)
 		part(c.Scope.FieldSelector)
 		if c.Gap != nil {
@@ -49,6 +52,9 @@ func changeID(c *watchlist.Change, clusterUID string) string {
 		if c.Snapshot != nil {
 			part(c.Snapshot.Epoch)
 		}
+	}
+	if c.Stay != "" { // an object enters and leaves the selection with its namespace, without a version of its own
+		part(c.Stay)
 	}
 	text = append(text, typeName(c.Type)...)
 

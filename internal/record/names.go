@@ -90,6 +90,8 @@ func originName(o watchlist.Origin) string {
 		return "relist"
 	case watchlist.Recovered:
 		return "recovered"
+	case watchlist.Selection:
+		return "selected"
 	}
 	return ""
 }

@@ -143,6 +143,9 @@ func scopeText(s *scope.Scope) string {
 	if s.Namespace != "" {
 		what.WriteString(" in namespace " + s.Namespace)
 	}
+	if s.Among != "" {
+		what.WriteString(" in namespaces " + s.Among)
+	}
 	if s.LabelSelector != "" {
 		what.WriteString(" with labels " + s.LabelSelector)
 	}

@@ -48,7 +48,7 @@ func objectTime(c *watchlist.Change) time.Time {
 
 	switch c.Type {
 	case watchlist.Added:
-		if c.Scope.Selective() {
+		if c.Scope.Selective() || c.Origin == watchlist.Selection {
 			// It may have entered the selection long after it was created.
 			return latest(times.Created, times.Updated)
 		}

@@ -21,6 +21,7 @@ type Scope struct {
 	schema.GroupResource
 
 	Namespace     string // "" covers all namespaces, and cluster-scoped resources
+	Among         string // if Namespace is "": the text of the selected [Namespaces]; "" is all
 	LabelSelector string // in canonical form
 	FieldSelector string // in canonical form
 }
@@ -36,9 +37,23 @@ func New(resource schema.GroupResource, namespace, labelSelector, fieldSelector 
 	}
 }
 
+// In returns the scope limited to the objects in some namespaces. All of them are read, and those of others passed over.
+func (s Scope) In(n Namespaces) Scope {
+	s.Among = n.String()
+	return s
+}
+
+// Namespaces returns the namespaces whose objects are in the scope.
+func (s Scope) Namespaces() Namespaces {
+	if s.Namespace != "" {
+		return Namespaces{Include: []string{s.Namespace}}
+	}
+	return ParseNamespaces(s.Among)
+}
+
 // Key returns the scope as text that is the same in every process and unique to the scope.
 func (s Scope) Key() string {
-	return strings.Join([]string{s.Group, s.Resource, s.Namespace, s.LabelSelector, s.FieldSelector}, "\x00")
+	return strings.Join([]string{s.Group, s.Resource, s.Namespace, s.Among, s.LabelSelector, s.FieldSelector}, "\x00")
 }
 
 // String names the scope for people: "deployments.apps in namespace shop (team=web)".
@@ -46,6 +61,9 @@ func (s Scope) String() string {
 	name := s.GroupResource.String()
 	if s.Namespace != "" {
 		name += " in namespace " + s.Namespace
+	}
+	if s.Among != "" {
+		name += " in namespaces " + s.Among
 	}
 	if s.Selective() {
 		selectors := slices.DeleteFunc([]string{s.LabelSelector, s.FieldSelector}, func(s string) bool { return s == "" })
@@ -66,7 +84,7 @@ func (s Scope) Rule() string {
 func (s Scope) LogFields() []zap.Field {
 	fields := []zap.Field{zap.String("group", s.Group), zap.String("resource", s.Resource)}
 	for _, optional := range [...]struct{ key, value string }{
-		{"namespace", s.Namespace}, {"label_selector", s.LabelSelector}, {"field_selector", s.FieldSelector},
+		{"namespace", s.Namespace}, {"namespaces", s.Among}, {"label_selector", s.LabelSelector}, {"field_selector", s.FieldSelector},
 	} {
 		if optional.value != "" {
 			fields = append(fields, zap.String(optional.key, optional.value))

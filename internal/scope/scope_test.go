@@ -37,6 +37,7 @@ func TestEveryPartDistinguishesScopes(t *testing.T) {
 		New(schema.GroupResource{Resource: "deployments"}, "", "", ""),
 		New(schema.GroupResource{Group: "apps", Resource: "replicasets"}, "", "", ""),
 		New(deployments, "shop", "", ""),
+		New(deployments, "", "", "").In(Namespaces{Include: []string{"shop"}}),
 		New(deployments, "", "a=b", ""),
 		New(deployments, "", "", "a=b"),
 	}
@@ -48,6 +49,8 @@ func TestEveryPartDistinguishesScopes(t *testing.T) {
 	assert.Len(t, keys, len(scopes))
 	assert.Len(t, names, len(scopes)-1, "label and field selectors look alike to people")
 	assert.Equal(t, "deployments.apps in namespace shop (team=x; a=b)", New(deployments, "shop", "team=x", "a=b").String())
+	assert.Equal(t, "deployments.apps in namespaces pay,team-*,!team-x", New(deployments, "", "", "").In(
+		Namespaces{Include: []string{"team-*", "pay"}, Exclude: []string{"team-x"}}).String())
 }
 
 func TestBothGroupsOfEvents(t *testing.T) {

@@ -27,6 +27,7 @@ const (
 	Restated                      // the whole inventory was sent again as Known, and everything before Object.ResourceVersion was emitted; no record
 	Unchanged                     // the object is at Object.ResourceVersion, with the content that was emitted last; no record
 	Forgotten                     // the object is gone, which is not emitted; no record
+	Selecting                     // the objects of the namespaces in Selected, and no others, have been emitted; no record
 	Ended                         // the reader has ended, and nothing of it follows; no record
 )
 
@@ -43,6 +44,7 @@ const (
 	Live                        // from a watch event
 	Relist                      // from a periodic relist
 	Recovered                   // from comparing a snapshot with the inventory
+	Selection                   // the namespace of the object entered or left the selection
 )
 
 // Change is one item for the next consumer or for the checkpoint; see [Change.IsRecord]. Its object is already
@@ -79,7 +81,12 @@ type Change struct {
 	// at the snapshot's version, and no loss is suspected any longer.
 	Verifies bool
 	// Rewinds marks a version that belongs to another history and may be lower than earlier ones.
-	Rewinds  bool
+	Rewinds bool
+	// Selected are the namespaces, for Selecting only.
+	Selected SelectedNamespaces
+	// Stay identifies, for origin Selection, the time for which the namespace is selected: it is the resourceVersion of the
+	// namespace with which it entered the selection.
+	Stay     string
 	Doubt    Doubt         // for Suspected only
 	Gap      *GapInfo      // for Gap only
 	Snapshot *SnapshotInfo // for SnapshotBegin, SnapshotEnd and the Snapshot changes between them
@@ -136,6 +143,9 @@ type Progress struct {
 	// The unfinished set of Snapshot changes of an initial state that was cut short.
 	Epoch   string
 	Objects int // emitted in that set so far
+
+	// Selected are the namespaces whose objects were emitted, if they are selected by their labels; nil: not known.
+	Selected SelectedNamespaces
 
 	// Unconfirmed is set if the server probably, but not certainly, belongs to the same cluster as before. The
 	// inventory then has to be compared with the server once.

@@ -15,7 +15,7 @@ func (r *Reader) restore(ctx context.Context) {
 		return
 	}
 	progress, err := r.Restore(ctx, &r.Scope, func(o Stored) {
-		if key := keyOf(o.Identity); r.owns(o.Identity) {
+		if key := keyOf(o.Identity); r.mayOwn(o.Identity) {
 			r.remember(key, o.Identity, parseVersion(o.ResourceVersion))
 			r.inventory.putContent(key, &redact.Content{Sum: o.Content})
 			r.inventory.putAhead(key, o.Ahead)
@@ -38,6 +38,7 @@ func (r *Reader) restore(ctx context.Context) {
 	if r.position.none() {
 		return
 	}
+	r.restoreSelection(progress.Selected)
 	r.lastKnown = progress.Time
 	r.verified = verification{parseVersion(progress.VerifiedRV), progress.VerifiedAt}
 	if progress.Lost != nil {
@@ -75,7 +76,7 @@ func (r *Reader) restoreLate(ctx context.Context) error {
 	if !r.storage.restored {
 		progress, err := r.Restore(ctx, &r.Scope, func(o Stored) {
 			key := keyOf(o.Identity)
-			if _, known := r.inventory.get(key); !known && r.owns(o.Identity) {
+			if _, known := r.inventory.get(key); !known && r.mayOwn(o.Identity) {
 				r.remember(key, o.Identity, version{})
 			}
 		})
@@ -99,6 +100,7 @@ func (r *Reader) restoreLate(ctx context.Context) error {
 		return err
 	}
 	r.storage = lateStorage{}
+	r.restateSelection()
 	r.Logger.Info("storage can be used now, keeping what is known", append(r.fields(nil), zap.Int("objects", r.inventory.len()))...)
 	return nil
 }

@@ -127,17 +127,23 @@ type listCheck struct {
 
 // run reads the LIST and returns its version.
 func (c *listCheck) run(parent context.Context) (version, error) {
+	return c.readList(parent, Request{Scope: c.Scope, API: c.API, FreshConnection: true}, c.frame)
+}
+
+// readList reads a LIST while the live stream waits, and returns its version. each is called with every object, and at the
+// end with the bookmark of the version; it may end the reading.
+func (r *Reader) readList(parent context.Context, req Request, each func(ctx context.Context, line []byte) (rv version, ended bool, err error)) (version, error) {
 	ctx, cancel := context.WithTimeoutCause(parent, confirmTimeout, errUnconfirmed)
 	defer cancel()
-	c.Observer.StreamOpened("list")
-	s := openStream(ctx, snapshotLister{pages: c.Opener}, Request{Scope: c.Scope, API: c.API, FreshConnection: true})
+	r.Observer.StreamOpened("list")
+	s := openStream(ctx, snapshotLister{pages: r.Opener}, req)
 	defer s.close()
 	unanswered := time.NewTimer(confirmTimeout)
 	defer unanswered.Stop()
 	sent := s.sent
 	for {
 		for line, ok := s.next(); ok; line, ok = s.next() {
-			if rv, ended, err := c.frame(parent, line); ended || err != nil {
+			if rv, ended, err := each(parent, line); ended || err != nil {
 				return rv, err
 			}
 		}

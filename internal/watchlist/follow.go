@@ -127,6 +127,13 @@ func (f *follower) loop(ctx context.Context) error {
 			if at := f.schedule.redelivery.at; !at.IsZero() {
 				f.redeliver.Reset(time.Until(at))
 			}
+		case <-f.selection.signal:
+			if err := f.followSelection(ctx); err != nil {
+				return err
+			}
+			if f.awaitsSnapshot() {
+				return errRelistDue
+			}
 		case <-f.redeliver.C:
 			f.beginRedelivery()
 		case api := <-f.apis:
@@ -150,7 +157,7 @@ func (f *follower) takeLive(c chunk) error {
 		}
 		return err
 	}
-	if c.head != nil {
+	if c.head != nil && !f.passesOverTooLarge(c.head) {
 		return f.badFrame(&frameTooLargeError{c.head})
 	}
 	if c.opened {

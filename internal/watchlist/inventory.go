@@ -348,6 +348,22 @@ func (inv *inventory) unseen() []Key {
 	return keys
 }
 
+// outside returns the objects in namespaces that are not in a set, in order of namespace and name.
+func (inv *inventory) outside(isIn func(namespace string) bool) []Key {
+	outside := inv.names.outside(isIn)
+	if len(outside) == 0 {
+		return nil
+	}
+	var keys []Key
+	for key, ref := range inv.index {
+		if namespace, _, _ := inv.names.lookup(inv.entries.at(ref).name); outside[namespace] {
+			keys = append(keys, key)
+		}
+	}
+	inv.sortByName(keys)
+	return keys
+}
+
 // all returns every object in order of namespace and name.
 func (inv *inventory) all() []Key {
 	keys := make([]Key, 0, len(inv.index))
@@ -467,6 +483,17 @@ func (a *nameArena) add(namespace, name string) nameRef {
 	a.chunks[last] = append(append(a.chunks[last], head[:n]...), name...)
 	a.live += size
 	return nameRef(uint32(last)<<16 | uint32(at))
+}
+
+// outside returns the namespaces of objects, and perhaps of former ones, that are not in a set.
+func (a *nameArena) outside(isIn func(namespace string) bool) map[string]bool {
+	outside := make(map[string]bool)
+	for _, namespace := range a.namespaces {
+		if !isIn(namespace) {
+			outside[namespace] = true
+		}
+	}
+	return outside
 }
 
 func (a *nameArena) get(ref nameRef) (namespace, name string) {

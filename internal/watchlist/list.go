@@ -22,14 +22,19 @@ type snapshotLister struct {
 }
 
 func (l snapshotLister) Open(ctx context.Context, req Request) (io.ReadCloser, error) {
-	// No resourceVersion: a consistent read, and the only one that may be paged on every server.
+	// No resourceVersion, unless one is wanted exactly: a consistent read, and the only one that may be paged on every server.
 	// https://kubernetes.io/docs/reference/using-api/api-concepts/#semantics-for-get-and-list
+	version := ""
+	if req.Exact {
+		version = req.ResourceVersion
+	}
 	s := &listedSnapshot{
 		ctx:   ctx,
 		pages: l.pages,
 		req: Request{
 			Scope: req.Scope, API: req.API, List: true, Limit: listPageItems,
 			MetadataOnly: req.MetadataOnly, FreshConnection: req.FreshConnection, OnSent: req.OnSent,
+			ResourceVersion: version, Exact: req.Exact,
 		},
 	}
 	if err := s.openPage(); err != nil {

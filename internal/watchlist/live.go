@@ -105,13 +105,23 @@ func (r *Reader) liveObject(ctx context.Context, s *stream, f frame, t Type, onD
 }
 
 // foreign returns the identity of an object that the reader does not emit, and true. It reads nothing else: where few of
-// a stream's objects are the reader's, the others have to cost little.
+// a stream's objects are the reader's, the others have to cost little. An object whose identity cannot be read is not
+// foreign.
 func (r *Reader) foreign(object []byte) (redact.Identity, bool) {
-	if r.Owns == nil {
+	if r.Owns == nil && r.namespaces == nil {
 		return redact.Identity{}, false
 	}
-	id, err := r.Plan.Identify(object)
-	return id, err == nil && !r.Owns(id)
+	b, err := r.Plan.IdentifyBytes(object)
+	switch {
+	case err != nil:
+		return redact.Identity{}, false
+	case r.namespaces != nil && !r.namespaces.selects(b.Namespace):
+		return b.Identity(), true
+	case r.Owns == nil:
+		return redact.Identity{}, false
+	}
+	id := b.Identity()
+	return id, !r.Owns(id)
 }
 
 // passForeign moves the position past an event of an object that the reader does not emit.

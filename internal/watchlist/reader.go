@@ -70,6 +70,9 @@ type Options struct {
 	// Fit, unless nil, gives the object of a change the form in which it is queued. If it was too large, it sets Cut.
 	Fit func(*Change)
 
+	// Selected are the namespaces whose labels match, if the scope selects namespaces by their labels; see also Select.
+	Selected SelectedNamespaces
+
 	// Restore returns the checkpoint of an earlier reader of the scope: it calls add for each object and then returns
 	// the progress. The pointer is the Scope of all changes of this reader. After an error the reader starts as if there
 	// were no checkpoint. If Restore is set, the reader also emits changes that are not records (see [Change.IsRecord]),
@@ -138,6 +141,9 @@ type Reader struct {
 
 	// deletedAhead holds objects whose deletion was emitted from a snapshot before the position reached it.
 	deletedAhead map[Key]version
+
+	namespaces *namespaceFilter // nil: the objects of every namespace are emitted
+	selection  selection        // not yet processed
 
 	doubted  doubted      // objects that the last snapshots lacked, unconfirmed
 	initial  snapshotSet  // the set of Snapshot changes of the first snapshot
@@ -242,8 +248,10 @@ func NewReader(o Options) *Reader {
 		deletedAhead: make(map[Key]version),
 		apis:         make(chan scope.API, 1),
 		drops:        drops{signal: make(chan struct{}, 1)},
+		selection:    selection{signal: make(chan struct{}, 1)},
 		backoff:      retry.NewBackoff(800*time.Millisecond, 30*time.Second),
 		slow:         retry.NewBackoff(10*time.Second, time.Minute),
+		namespaces:   newNamespaceFilter(o.Scope, o.Selected),
 	}
 	if o.DedupInterval > 0 {
 		r.dedup = newDedup(&r.Options)
@@ -255,8 +263,10 @@ func NewReader(o Options) *Reader {
 	return r
 }
 
-// owns reports whether this reader emits the object. It guards everything that enters the inventory or the queue.
-func (r *Reader) owns(id redact.Identity) bool { return r.Owns == nil || r.Owns(id) }
+// owns reports whether the reader emits the object. It guards everything that enters the inventory or the queue.
+func (r *Reader) owns(id redact.Identity) bool {
+	return r.selects(id.Namespace) && (r.Owns == nil || r.Owns(id))
+}
 
 // Run reads until ctx ends; see also Options.UntilGone and Remove. No other fault of the server ends it.
 func (r *Reader) Run(ctx context.Context) {
@@ -306,6 +316,9 @@ type ending struct {
 // takes a snapshot. Then it follows the changes from the position on.
 func (r *Reader) readOnce(ctx context.Context) ending {
 	r.noteDrops()
+	if err := r.followSelection(ctx); err != nil {
+		return ending{err: err}
+	}
 	var s *stream
 	if !r.position.none() && r.lost == nil && r.Knowledge.isHistoryGone(r.position.rv) {
 		r.historyExpired() // another request would be futile
@@ -395,8 +408,14 @@ func (r *Reader) resumeRequest() Request {
 // waitForPoll waits until the next snapshot of a resource that cannot be watched is due.
 func (r *Reader) waitForPoll(ctx context.Context) ending {
 	r.nowReading()
-	if err := sleep(ctx, spread(pollInterval)); err != nil {
-		return ending{err: err}
+	timer := time.NewTimer(spread(pollInterval))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-r.selection.signal:
+		r.selection.wake() // the next one applies it
+	case <-ctx.Done():
+		return ending{err: ctx.Err()}
 	}
 	return ending{err: errPollDue}
 }

@@ -426,6 +426,8 @@ func (f *follower) settlePending(ctx context.Context, l *relist, missed *lostHis
 				}
 			}
 			continue
+		case pending.object != nil && !f.selects(pending.object.Namespace):
+			continue // its namespace has left the selection
 		case pending.object == nil:
 			settled = false
 			l.pending.missed++

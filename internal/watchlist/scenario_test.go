@@ -124,11 +124,18 @@ type scenario struct {
 	storage  bool
 	cluster  checkpoint.Cluster // its known identity
 	broken   time.Duration      // the storage fails until then
-	first    string             // the only namespace read until the first restart
+	first    string             // the namespaces read until the first restart, see scopeOf; "" is the same as later
 	listOnly bool
 	drops    []string // changes that the consumer refuses permanently, once each
 	qps      float32  // requests per second that the client may send
 	restarts []restart
+	selected []selected
+}
+
+// selected are the namespaces whose labels match from a time on.
+type selected struct {
+	from time.Duration
+	set  watchlist.SelectedNamespaces
 }
 
 // restart stops the reader and starts another on the same storage.
@@ -186,9 +193,14 @@ func playScenario(t *testing.T, archive *txtar.Archive) *recordingQueue {
 	}
 	for i, r := range append(s.restarts, restart{at: s.runFor}) {
 		if o.Scope = s.options.Scope; i == 0 && s.first != "" {
-			o.Scope.Namespace = s.first
+			o.Scope = scopeOf(o.Scope, s.first)
 		}
-		runReader(t, o, queue, s, extension, began.Add(r.at), r.crash, zap.New(core))
+		for _, now := range s.selected {
+			if time.Since(began) >= now.from {
+				o.Selected = now.set
+			}
+		}
+		runReader(t, o, queue, s, extension, began, began.Add(r.at), r.crash, zap.New(core))
 		time.Sleep(max(0, time.Until(began.Add(r.until))))
 	}
 
@@ -238,16 +250,38 @@ func playScenario(t *testing.T, archive *txtar.Archive) *recordingQueue {
 	return queue
 }
 
+// scopeOf returns the scope in one namespace, in several of all (as the text of scope.Namespaces), or in "all".
+func scopeOf(s scope.Scope, namespaces string) scope.Scope {
+	s.Namespace, s.Among = "", ""
+	switch {
+	case namespaces == "all":
+	case strings.ContainsAny(namespaces, "*!,;"):
+		s.Among = namespaces
+	default:
+		s.Namespace = namespaces
+	}
+	return s
+}
+
 // runReader runs a reader until a time, with its checkpoints in the extension.
-func runReader(t *testing.T, o watchlist.Options, queue *recordingQueue, s scenario, extension *memstorage.Extension, until time.Time, crash bool, logger *zap.Logger) {
+func runReader(t *testing.T, o watchlist.Options, queue *recordingQueue, s scenario, extension *memstorage.Extension, began, until time.Time, crash bool, logger *zap.Logger) {
 	ctx, cancel := context.WithDeadline(t.Context(), until)
 	defer cancel()
 	queue.endsAt = time.Time{}
 	if crash {
 		queue.endsAt = until
 	}
+	choose := func(reader *watchlist.Reader) {
+		for _, now := range s.selected {
+			if at := time.Until(began.Add(now.from)); at > 0 {
+				timer := time.AfterFunc(at, func() { reader.Select(now.set) })
+				context.AfterFunc(ctx, func() { timer.Stop() })
+			}
+		}
+	}
 	if !s.storage {
 		reader := watchlist.NewReader(o)
+		choose(reader)
 		queue.dropped, queue.acceptedAgain = reader.Dropped, reader.AcceptedAgain
 		reader.Run(ctx)
 		return
@@ -259,6 +293,7 @@ func runReader(t *testing.T, o watchlist.Options, queue *recordingQueue, s scena
 	queue.offering, queue.accepted = keeper.BeforeDeliver, keeper.Accepted
 	o.Restore = keeper.Restore
 	reader := watchlist.NewReader(o)
+	choose(reader)
 	queue.acceptedAgain = reader.AcceptedAgain
 	queue.dropped = func(changes []watchlist.Change) {
 		keeper.Dropped(changes)
@@ -363,7 +398,17 @@ func readScenarioConfig(t *testing.T, text string) scenario {
 			s.cluster = checkpoint.Cluster{Fingerprint: "server"}
 		case "storage-fails-until":
 			s.broken = duration(value)
-		case "namespace-before-the-restart":
+		case "selected":
+			from, names, _ := strings.Cut(value, " ")
+			now := selected{duration(from), watchlist.SelectedNamespaces{}}
+			for _, name := range strings.Fields(names) {
+				name, version, _ := strings.Cut(name, "@")
+				now.set[name] = version
+			}
+			s.selected = append(s.selected, now)
+		case "namespaces":
+			s.options.Scope = scopeOf(s.options.Scope, value)
+		case "namespaces-before-the-restart":
 			s.first = value
 		case "exclude":
 			for _, name := range strings.Fields(value) {
@@ -481,7 +526,7 @@ var typeNames = map[watchlist.Type]string{
 }
 
 var originNames = map[watchlist.Origin]string{
-	watchlist.Initial: "initial", watchlist.Live: "live", watchlist.Relist: "relist", watchlist.Recovered: "recovered",
+	watchlist.Initial: "initial", watchlist.Live: "live", watchlist.Relist: "relist", watchlist.Recovered: "recovered", watchlist.Selection: "selected",
 }
 
 func (q *recordingQueue) transcript() []string {

@@ -117,6 +117,12 @@ func describeRequest(r *http.Request) string {
 	switch {
 	case q.Get("watch") == "":
 		what := "list"
+		if _, namespace, ok := strings.Cut(r.URL.Path, "/namespaces/"); ok {
+			what += " " + strings.TrimSuffix(namespace, "/pods")
+		}
+		if q.Get("resourceVersionMatch") == "Exact" {
+			what += " rv=" + q.Get("resourceVersion")
+		}
 		if metadataOnly {
 			what += " metadata"
 		}

@@ -195,11 +195,11 @@ func (r *Reader) unidentifiedInSnapshot(pass *snapshotPass, cause error) error {
 }
 
 func (r *Reader) snapshotObject(ctx context.Context, pass *snapshotPass, f frame) error {
-	if pass.known > 0 || r.Owns != nil {
+	if _, foreign := r.foreign(f.object); foreign {
+		return nil
+	}
+	if pass.known > 0 {
 		if id, err := r.Plan.Identify(f.object); err == nil {
-			if !r.owns(id) {
-				return nil
-			}
 			key := keyOf(id)
 			if known, ok := r.inventory.get(key); ok && r.relate(parseVersion(id.ResourceVersion), known) == emitted {
 				r.inventory.markSeen(key)
@@ -250,6 +250,8 @@ func (r *Reader) emitFromSnapshot(ctx context.Context, key Key, obj redact.Objec
 		return r.known(ctx, c)
 	case isKnown:
 		c.Type, c.Origin = Modified, Recovered
+	case !r.position.none() && !(r.lost != nil && r.lost.widened) && r.isEntering(obj.Namespace):
+		return r.emitEntering(ctx, c, snapshotEmitTimeout)
 	case r.position.none():
 		if err := r.initial.begin(ctx, r); err != nil {
 			return err
@@ -338,6 +340,7 @@ func (r *Reader) completeSnapshot(ctx context.Context, pass *snapshotPass, rv ve
 		return err
 	}
 	r.unverified = false
+	r.haveEntered()
 	if !pass.listed {
 		r.Knowledge.streamCompleted()
 	}

@@ -31,8 +31,10 @@ type Request struct {
 	// https://kubernetes.io/docs/reference/using-api/api-concepts/#metadata-only-fetches
 	MetadataOnly bool
 
-	// ResourceVersion is where the watch resumes, or the minimum version of the snapshot. "" leaves it out.
+	// ResourceVersion is where the watch resumes, or the minimum version of the snapshot. "" leaves it out. With Exact it
+	// is the version of the LIST.
 	ResourceVersion string
+	Exact           bool
 
 	// Limit and Continue page a LIST. Zero and "" leave them out.
 	Limit    int

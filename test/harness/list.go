@@ -27,6 +27,17 @@ func (c *Cluster) List(t testing.TB, resource schema.GroupVersionResource) Listi
 // ListSelected reads the objects that a label selector selects.
 func (c *Cluster) ListSelected(t testing.TB, resource schema.GroupVersionResource, labels string) Listing {
 	t.Helper()
+	return c.list(t, resource, labels, func(string) bool { return true })
+}
+
+// ListIn reads the objects in namespaces that are selected.
+func (c *Cluster) ListIn(t testing.TB, resource schema.GroupVersionResource, selects func(namespace string) bool) Listing {
+	t.Helper()
+	return c.list(t, resource, "", selects)
+}
+
+func (c *Cluster) list(t testing.TB, resource schema.GroupVersionResource, labels string, selects func(namespace string) bool) Listing {
+	t.Helper()
 	listing := Listing{State: fold.State{}}
 	options := metav1.ListOptions{Limit: listPage, LabelSelector: labels}
 	for {
@@ -35,7 +46,9 @@ func (c *Cluster) ListSelected(t testing.TB, resource schema.GroupVersionResourc
 			t.Fatalf("cannot list %s: %v", resource.Resource, err)
 		}
 		for _, item := range page.Items {
-			listing.State[string(item.UID)] = item.ResourceVersion
+			if selects(item.Namespace) {
+				listing.State[string(item.UID)] = item.ResourceVersion
+			}
 		}
 		listing.ResourceVersion = page.ResourceVersion // the same on every page
 		if page.Continue == "" {

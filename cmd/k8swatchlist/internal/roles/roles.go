@@ -78,12 +78,15 @@ func Empty(o Options) *Roles { return &Roles{Options: o, namespaces: make(map[st
 
 // AddRead adds the rights for what is read.
 func (r *Roles) AddRead(read Read) {
-	namespaces := read.Namespaces
+	namespaces := read.EachNamespace()
 	if len(namespaces) == 0 {
 		namespaces = []string{""}
 	}
 	for _, namespace := range namespaces {
 		r.add(namespace, key{group: read.Group, verbs: r.verbs(read.Group), names: OnlyName(read.FieldSelector)}, read.Resource, read.why())
+	}
+	if read.NamespaceLabels != "" {
+		r.add("", key{verbs: r.verbs("")}, "namespaces", read.why()+".namespace_label_selector")
 	}
 }
 

@@ -337,6 +337,9 @@ func (c *Comparison) describeScopes(resource string) string {
 		if s.Namespace != "" {
 			limits[0] = s.Namespace
 		}
+		if s.Among != "" {
+			limits[0] = s.Among
+		}
 		if s.LabelSelector != "" {
 			limits = append(limits, s.LabelSelector)
 		}

@@ -68,6 +68,7 @@ type Gap struct {
 type Scope struct {
 	Resource      string
 	Namespace     string // "" is all
+	Among         string // the text of the selected namespaces; "" is all
 	LabelSelector string
 	FieldSelector string
 }
@@ -161,6 +162,7 @@ func (f *Fold) addScope(r plog.LogRecord) Scope {
 	s := Scope{
 		Resource:      resourceOf(a),
 		Namespace:     text(a, "k8s.namespace.name"),
+		Among:         text(a, "k8s.resource.namespaces"),
 		LabelSelector: text(a, "k8s.resource.label_selector"),
 		FieldSelector: text(a, "k8s.resource.field_selector"),
 	}

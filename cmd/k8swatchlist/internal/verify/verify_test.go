@@ -270,7 +270,9 @@ func TestScopes(t *testing.T) {
 	}
 	r, err := c.Run(t.Context())
 	require.NoError(t, err)
-	assert.ElementsMatch(t, []Scope{{"pods", "shop", "app=web", ""}, {"pods", "pay", "app=web", ""}}, listed)
+	assert.ElementsMatch(t, []Scope{
+		{Resource: "pods", Namespace: "shop", LabelSelector: "app=web"}, {Resource: "pods", Namespace: "pay", LabelSelector: "app=web"},
+	}, listed)
 	assert.Equal(t, "pay app=web, shop app=web", r.Resources[0].Scope)
 	assert.Empty(t, r.Findings)
 }
