@@ -66,7 +66,7 @@ func (h *health) report(part string, err error) {
 // reading sets the state of a resource that has a reader. optional means that the right to read it may be missing.
 func (h *health) reading(of scope.Scope, s watchlist.State, optional bool) {
 	state := resourceState{condition: s.Condition}
-	if s.Condition.IsFault() && !(optional && s.Condition.IsExpectedOfPattern()) {
+	if s.Condition.IsFault() && (!optional || !s.Condition.IsExpectedOfPattern()) {
 		state.err = fmt.Errorf("%s: %s: %w", of, s.Condition, s.Err)
 		if remedy := s.Remedy(of); remedy != "" {
 			state.err = fmt.Errorf("%w; %s", state.err, remedy)

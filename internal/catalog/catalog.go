@@ -75,6 +75,8 @@ type Catalog struct {
 	directory   *directory
 	definitions *definitions
 	namespaces  *namespaceSets
+	access      map[scope.Scope]*access // of scopes of selected namespaces
+	splits      map[scope.Scope]*split
 	ended       chan struct{} // a reader has ended by itself
 
 	// Used only by the goroutine that calls Run.
@@ -113,6 +115,8 @@ func New(o Options) *Catalog {
 		directory:   newDirectory(o.Server, d.isRemoved),
 		definitions: d,
 		namespaces:  newNamespaceSets(),
+		access:      make(map[scope.Scope]*access),
+		splits:      make(map[scope.Scope]*split),
 		ended:       make(chan struct{}, 1),
 		aggregation: aggregation{server: o.Server},
 		lookAgain:   len(lookAgainAfter),
@@ -249,6 +253,10 @@ func (c *Catalog) wants(resource schema.GroupResource) bool {
 // want adds the scopes of a spec to the wanted ones. listOnly is called only for new scopes.
 func (c *Catalog) want(spec Spec, resource schema.GroupResource, api scope.API, listOnly func() bool) {
 	for _, key := range spec.scopes(resource, api.Namespaced) {
+		if s := c.splits[key]; s != nil {
+			s.api = api
+			continue
+		}
 		w, known := c.wanted[key]
 		if !known {
 			w = wanted{spec: spec, listOnly: listOnly()}
@@ -283,6 +291,8 @@ func (c *Catalog) apply(ctx context.Context) {
 			delete(c.running, key)
 		}
 	}
+	c.splitRefused(ctx)
+	c.followSplits(ctx)
 	c.followNamespaces(ctx)
 	for _, key := range c.order {
 		w := c.wanted[key]
@@ -301,6 +311,11 @@ func (c *Catalog) apply(ctx context.Context) {
 
 // startSelecting starts a reader as soon as it is known which namespaces it has to read.
 func (c *Catalog) startSelecting(ctx context.Context, key scope.Scope, w wanted) {
+	if key.Among != "" {
+		if known, refused := c.mayReadAll(ctx, key, w.api); !known || refused != nil {
+			return // apply is called again with the answer
+		}
+	}
 	labels := key.Namespaces().Labels
 	if labels == "" {
 		c.start(ctx, key, w, nil)
@@ -349,6 +364,7 @@ func (c *Catalog) removeEnded() {
 		delete(c.running, key)
 		delete(c.wanted, key)
 		c.order = slices.DeleteFunc(c.order, func(s scope.Scope) bool { return s == key })
+		c.endSplits(key)
 		if !c.wants(key.GroupResource) { // its successor is another resource, though it has the same name
 			delete(c.knowledge, key.GroupResource)
 			c.aggregation.forget(schema.GroupVersion{Group: key.Group, Version: r.api.Version})

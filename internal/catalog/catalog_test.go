@@ -45,6 +45,7 @@ type apiServer struct {
 	apiServices func(since time.Duration) string
 	// definitions are the watch events of CRDs, each with the time at which it is sent; nil: CRDs are not served.
 	definitions []timedEvent
+	namespaces  []timedEvent             // the same of namespaces
 	refuse      func(*http.Request) bool // whether to answer 403; may be nil
 
 	mu          sync.Mutex
@@ -61,6 +62,11 @@ type timedEvent struct {
 // crd returns a watch event of the CRD of a widgets resource.
 func crd(at time.Duration, event, uid string, rv int) timedEvent {
 	return timedEvent{at, fmt.Sprintf(`{"type":%q,"object":{"kind":"PartialObjectMetadata","metadata":{"name":"widgets.example.com","uid":%q,"resourceVersion":"%d"}}}`, event, uid, rv)}
+}
+
+// namespace returns a watch event of a namespace.
+func namespace(at time.Duration, event, name string, rv int) timedEvent {
+	return timedEvent{at, fmt.Sprintf(`{"type":%q,"object":{"kind":"PartialObjectMetadata","metadata":{"name":%q,"uid":%q,"resourceVersion":"%d"}}}`, event, name, name, rv)}
 }
 
 func (s *apiServer) lists() []string {
@@ -120,7 +126,9 @@ func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		fmt.Fprint(w, answer)
 	case strings.HasSuffix(r.URL.Path, "/customresourcedefinitions") && s.definitions != nil:
-		s.watchDefinitions(w, r)
+		s.watch(w, r, s.definitions)
+	case r.URL.Path == "/api/v1/namespaces":
+		s.watch(w, r, s.namespaces)
 	case strings.HasPrefix(r.URL.Path, "/apis/apiregistration.k8s.io/"):
 		if strings.HasSuffix(r.URL.Path, "/v1.aggregated.example.com") {
 			fmt.Fprint(w, `{"spec":{"service":{"name":"x","namespace":"y"}}}`)
@@ -156,14 +164,20 @@ func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func (s *apiServer) watchDefinitions(w http.ResponseWriter, r *http.Request) {
+// watch streams events at their times, those at 0 in the initial state.
+func (s *apiServer) watch(w http.ResponseWriter, r *http.Request, events []timedEvent) {
 	if r.URL.Query().Get("sendInitialEvents") == "true" {
+		for _, e := range events {
+			if e.at == 0 {
+				fmt.Fprintln(w, e.event)
+			}
+		}
 		fmt.Fprint(w, `{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"1","annotations":{"k8s.io/initial-events-end":"true"}}}}`+"\n")
 	}
 	w.(http.Flusher).Flush()
-	for _, e := range s.definitions {
+	for _, e := range events {
 		wait := time.Until(s.began.Add(e.at))
-		if wait < 0 {
+		if wait < 0 || e.at == 0 {
 			continue
 		}
 		select {
@@ -234,7 +248,7 @@ func runCatalog(t *testing.T, server *apiServer, down, length time.Duration, spe
 			}
 			r.readers = append(r.readers, name)
 			return watchlist.NewReader(watchlist.Options{
-				Scope: target.Scope, API: target.API, Knowledge: target.Knowledge, Plan: redact.NewPlan(target.Scope.Group, target.Scope.Resource),
+				Selected: target.Selected, Scope: target.Scope, API: target.API, Knowledge: target.Knowledge, Plan: redact.NewPlan(target.Scope.Group, target.Scope.Resource),
 				Opener: client, Emitter: &r.taken, Served: target.Served, UntilGone: true, Optional: target.ByPattern, SnapshotSlots: slots, Now: time.Now, Logger: zap.New(readerCore),
 			})
 		},

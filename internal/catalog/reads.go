@@ -35,6 +35,9 @@ func Reads(specs []Spec, of scope.Scope) bool {
 	if i < 0 {
 		return false
 	}
+	if specs[i].readsOneByOne(of) {
+		return false // only as long as rights are missing
+	}
 	_, isBuiltin := BuiltinNamed(of.Resource, of.Group, true)
 	return isBuiltin || of.Namespace+of.Among != "" || len(specs[i].ExcludeNamespaces) == 0
 }
@@ -54,5 +57,14 @@ func (s Spec) reads(of scope.Scope) bool {
 			return true
 		}
 	}
-	return false
+	return s.readsOneByOne(of)
+}
+
+// readsOneByOne reports whether the scope is that of one of the namespaces that are selected of all, which are read one by one
+// if the right to read all is missing.
+func (s Spec) readsOneByOne(of scope.Scope) bool {
+	all := of
+	all.Namespace = ""
+	return of.Namespace != "" && len(s.EachNamespace()) == 0 && s.among().String() != "" && s.among().Match(of.Namespace) &&
+		all == scope.New(of.GroupResource, "", s.LabelSelector, s.FieldSelector)
 }

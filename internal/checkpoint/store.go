@@ -37,9 +37,10 @@ func newStore(e *entry) *store {
 	}
 }
 
-// introduces reports whether the next consumer receives an object for the first time.
+// introduces reports whether the next consumer receives an object for the first time, or is told to forget it although it
+// exists: if its namespace is selected again after a crash, no event says so.
 func introduces(c *watchlist.Change) bool {
-	return c.Type == watchlist.Added || c.Type == watchlist.Snapshot && c.Origin != watchlist.Relist
+	return c.Type == watchlist.Deleted && c.Origin == watchlist.Selection || c.Type == watchlist.Added || c.Type == watchlist.Snapshot && c.Origin != watchlist.Relist
 }
 
 // introduction returns the operation that stores an object that may have been emitted in an unknown version.

@@ -79,6 +79,9 @@ func TestReference(t *testing.T) {
 	}
 	unnamed := watchlist.Change{Scope: events, Type: watchlist.Gap, Gap: &watchlist.GapInfo{Reason: "undecodable", Object: redact.Identity{Name: "e"}}}
 	changes = append(changes, unnamed)
+	some := scope.New(schema.GroupResource{Resource: "pods"}, "", "", "").In(scope.Namespaces{Include: []string{"team-*"}})
+	changes = append(changes, watchlist.Change{Scope: &some, Type: watchlist.SnapshotBegin, Snapshot: &watchlist.SnapshotInfo{Epoch: "e"}},
+		watchlist.Change{Scope: &some, Type: watchlist.Gap, Gap: &watchlist.GapInfo{Reason: "expired", FromRV: "1", ToRV: "2"}})
 	for _, o := range options {
 		emit(o, changes...)
 	}

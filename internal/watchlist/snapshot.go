@@ -250,7 +250,7 @@ func (r *Reader) emitFromSnapshot(ctx context.Context, key Key, obj redact.Objec
 		return r.known(ctx, c)
 	case isKnown:
 		c.Type, c.Origin = Modified, Recovered
-	case !r.position.none() && !(r.lost != nil && r.lost.widened) && r.isEntering(obj.Namespace):
+	case !r.position.none() && (r.lost == nil || !r.lost.widened) && r.isEntering(obj.Namespace):
 		return r.emitEntering(ctx, c, snapshotEmitTimeout)
 	case r.position.none():
 		if err := r.initial.begin(ctx, r); err != nil {

@@ -201,6 +201,8 @@ func TestCheckExitCodes(t *testing.T) {
 		"no such kubeconfig": {3, []string{"--config", config, "--kubeconfig", "/nowhere"}, "/nowhere"},
 		"what has no namespace": {1, []string{"--kubeconfig", c.Kubeconfig(), "--config",
 			writeFile(t, "scope.yaml", "receivers: {k8s_watchlist: {resources: [{name: cronpolicies.example.com, namespaces: [default]}]}}")}, "not namespaced"},
+		"namespaces of a resource that has none": {2, []string{"--kubeconfig", c.Kubeconfig(), "--config",
+			writeFile(t, "namespaces.yaml", "receivers: {k8s_watchlist: {resources: [{name: nodes, namespaces: [default]}]}}")}, "not in any namespace"},
 	} {
 		r := k8swatchlist(t, append([]string{"check"}, test.args...)...)
 		if r.code != test.code || !strings.Contains(r.out+r.err, test.text) {

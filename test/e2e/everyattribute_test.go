@@ -20,7 +20,7 @@ import (
 // onlyAfterGap begins what the reference says about records that recover what was missed.
 var onlyAfterGap = []string{
 	"k8s.gap.", "k8s.change.origin of k8s", "k8s.change.inferred of k8sobjects",
-	"k8s.namespace.name of gap", "k8s.resource.label_selector of gap", "k8s.resource.field_selector of gap",
+	"k8s.namespace.name of gap", "k8s.resource.namespaces of gap", "k8s.resource.label_selector of gap", "k8s.resource.field_selector of gap",
 	"k8s.resource.group of gap",
 }
 
@@ -104,10 +104,10 @@ body: none
 object_attribute: map
 entities: {enabled: true, format: legacy}
 events: {dedup_interval: 2s}
-resources: [{name: pods, namespaces: [default], label_selector: app=web, field_selector: metadata.name!=x}, events.events.k8s.io, deployments]`,
+resources: [{name: pods, namespaces: [default], label_selector: app=web, field_selector: metadata.name!=x}, {name: configmaps, namespaces: ["def*"]}, events.events.k8s.io, deployments]`,
 		"k8sobjects":        s.access + "format: k8sobjects\ncluster_name: demo\nmax_record_bytes: 8192\nresources: [pods]",
 		"k8sevents":         s.access + "format: k8sevents\ncluster_name: demo\nmax_record_bytes: 8192\nevents: {dedup_interval: 2s}\ninitial_state: skip\nresources: [events]",
-		"faulty":            faulty + "resources: [pods, events]",
+		"faulty":            faulty + "resources: [{name: pods, namespaces: [\"def*\"]}, events]",
 		"faulty/k8sobjects": faulty + "format: k8sobjects\nresources: [nodes]",
 		"faulty/k8sevents":  faulty + "format: k8sevents\nresources: [events]",
 		"denied":            s.access + "resources: [{name: configmaps, namespaces: [default]}]",

@@ -148,7 +148,7 @@ func TestNamespacesByLabelsAndARestart(t *testing.T) {
 			createConfigMaps(t, c, name, fmt.Sprintf("round%d", round), each)
 		}
 		listed := listLabelled(t, c)
-		harness.Poll(t, catchUp, "the fold to equal the LIST", func() string {
+		harness.Poll(t, 3*catchUp, "the fold to equal the LIST", func() string {
 			all := append(slices.Clone(records), collector.Records.All()...)
 			if differences := fold.Fold(harness.Objects(all, "configmaps")).Differences(listed); len(differences) > 0 {
 				return fmt.Sprintf("%d differences, such as %s", len(differences), differences[0])
@@ -161,7 +161,8 @@ func TestNamespacesByLabelsAndARestart(t *testing.T) {
 			collector.Interrupt(t)
 		}
 		records = append(records, collector.Records.All()...)
-		if gaps := harness.OfStream(records, "configmaps", "k8s.watch.gap"); len(gaps) > 0 {
+		// After a crash it is not known what of a namespace that entered or left was accepted.
+		if gaps := harness.OfStream(records, "configmaps", "k8s.watch.gap"); len(gaps) > 0 && round < 2 {
 			t.Errorf("a gap was emitted: %v", gaps[0])
 		}
 		for i, name := range names[1:3] {

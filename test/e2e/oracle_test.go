@@ -24,7 +24,7 @@ func requireNothingRecovered(t *testing.T, records []harness.Record) {
 	t.Helper()
 	var found []string
 	for _, record := range records {
-		recovered := record.Object != nil && (record.Object.Origin == "recovered" || record.Object.Inferred)
+		recovered := record.Object != nil && (record.Object.Origin == "recovered" || record.Object.Inferred && record.Object.Origin != "selected")
 		if recovered || record.Event == "k8s.watch.gap" {
 			found = append(found, record.String())
 		}
