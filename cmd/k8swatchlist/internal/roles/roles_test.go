@@ -66,6 +66,17 @@ func TestRules(t *testing.T) {
 				"shop": {policy("apps", []string{"deployments"}, "list", "watch")},
 			},
 		},
+		"namespaces that are selected of all": {
+			reads: append(read(0, "deployments", catalog.Spec{Namespaces: []string{"shop", "team-*"}}),
+				read(1, "jobs", catalog.Spec{ExcludeNamespaces: []string{"kube-system"}})...),
+			want: map[string][]rbacv1.PolicyRule{"": {
+				policy("apps", []string{"deployments"}, "list", "watch"), policy("batch", []string{"jobs"}, "list", "watch"), clusterUID,
+			}},
+		},
+		"namespaces that are selected by labels": {
+			reads: read(0, "pods", catalog.Spec{Namespaces: []string{"shop"}, NamespaceLabels: "env=prod"}),
+			want:  map[string][]rbacv1.PolicyRule{"": {policy("", []string{"namespaces", "pods"}, "list", "watch"), clusterUID}},
+		},
 		"what the cluster role grants is not granted again": {
 			reads: append(append(read(0, "pods", catalog.Spec{Namespaces: []string{"shop"}, LabelSelector: "a=b"}),
 				read(1, "pods", catalog.Spec{LabelSelector: "a!=b"})...),
