@@ -143,6 +143,8 @@ func TestDocumentedSummaries(t *testing.T) {
 			Diff: compared(`{"spec":{"replicas":3}}`, `{"spec":{"replicas":5}}`)},
 		{Scope: teamWeb, Type: watchlist.Modified, Origin: watchlist.Live, Object: deployment, Manager: kubectl,
 			Sections: sections(`{"spec":1,"metadata":{"labels":{"a":"b"}}}`, `{"spec":2,"metadata":{"labels":{"a":"c"}}}`)},
+		{Scope: pods, Type: watchlist.Modified, Origin: watchlist.Live, Object: pod(),
+			Sections: sections(`{"metadata":{}}`, `{"metadata":{"deletionTimestamp":"2026-01-02T03:04:05Z"}}`)},
 		{Scope: pods, Type: watchlist.Added, Origin: watchlist.Live, Object: pod()},
 		{Scope: pods, Type: watchlist.Snapshot, Origin: watchlist.Initial, Object: pod()},
 		{Scope: pods, Type: watchlist.Snapshot, Origin: watchlist.Relist, Object: pod()},

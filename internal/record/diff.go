@@ -1,6 +1,7 @@
 package record
 
 import (
+	"encoding/json"
 	"fmt"
 	"strconv"
 	"strings"
@@ -74,29 +75,95 @@ const (
 	changesInSummary = 3
 	// valueInSummary is how many characters of a value it shows.
 	valueInSummary = 40
+	// conditionsPath is where the conditions of an object are.
+	conditionsPath = "status.conditions"
 )
 
-// writeDiff writes the first changes: "spec.replicas 3 → 5, metadata.labels.tier added web, and 2 more".
+// weight says how much a change means to a reader, the least first.
+type weight uint8
+
+const (
+	desired weight = iota // the spec, or whatever else the object is about
+	described
+	phase
+	observed
+	explained
+	dated
+	weights
+)
+
+func weightOf(path string) weight {
+	last := path[strings.LastIndexByte(path, '.')+1:]
+	switch {
+	case strings.HasSuffix(last, "Time"), strings.HasSuffix(last, "Timestamp"):
+		return dated
+	case strings.HasPrefix(path, "metadata."):
+		return described
+	case !strings.HasPrefix(path, "status."):
+		return desired
+	case path == "status.phase":
+		return phase
+	case last == "message", last == "reason":
+		return explained
+	}
+	return observed
+}
+
+// writeDiff writes the changes that mean most: "spec.replicas 3 → 5, metadata.labels.tier added web, and 2 more".
 func writeDiff(s *strings.Builder, d *diff.Diff) {
-	shown := d.Changes[:min(len(d.Changes), changesInSummary)]
-	for i := range shown {
-		if i > 0 {
-			s.WriteString(", ")
-		}
-		c := &shown[i]
-		s.WriteString(c.Path)
-		switch {
-		case c.Old.IsAbsent():
-			s.WriteString(" added " + short(c.New))
-		case c.New.IsAbsent():
-			s.WriteString(" removed")
-		default:
-			s.WriteString(" " + short(c.Old) + " → " + short(c.New))
+	shown := 0
+	for w := range weights {
+		for i := range d.Changes {
+			if shown < changesInSummary && weightOf(d.Changes[i].Path) == w {
+				if shown > 0 {
+					s.WriteString(", ")
+				}
+				writeChange(s, &d.Changes[i])
+				shown++
+			}
 		}
 	}
-	if more := len(d.Changes) - len(shown) + d.More; more > 0 {
+	if more := len(d.Changes) - shown + d.More; more > 0 {
 		fmt.Fprintf(s, ", and %d more", more)
 	}
+}
+
+func writeChange(s *strings.Builder, c *diff.Change) {
+	s.WriteString(c.Path)
+	switch {
+	case c.Old.IsAbsent():
+		s.WriteString(" added ")
+		if conditions := conditionsIn(c); conditions != "" {
+			s.WriteString(conditions)
+		} else {
+			s.WriteString(short(c.New))
+		}
+	case c.New.IsAbsent():
+		s.WriteString(" removed")
+	default:
+		s.WriteString(" " + short(c.Old) + " → " + short(c.New))
+	}
+}
+
+// conditionsIn returns what an added condition, or an added list of them, says: its status, or the type and status of each.
+func conditionsIn(c *diff.Change) string {
+	type condition struct{ Type, Status string }
+	if name, ok := strings.CutPrefix(c.Path, conditionsPath+"."); ok {
+		var one condition
+		if strings.Contains(name, ".") || json.Unmarshal([]byte(c.New.Text), &one) != nil { // a part of one, or it was cut
+			return ""
+		}
+		return one.Status
+	}
+	var all []condition
+	if c.Path != conditionsPath || json.Unmarshal([]byte(c.New.Text), &all) != nil {
+		return ""
+	}
+	var said []string
+	for _, one := range all {
+		said = append(said, one.Type+" "+one.Status)
+	}
+	return strings.Join(said, " and ")
 }
 
 // short returns the beginning of a value on one line.

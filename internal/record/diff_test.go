@@ -15,6 +15,13 @@ func modified(d *diff.Diff) watchlist.Change {
 	return watchlist.Change{Scope: pods, Type: watchlist.Modified, Origin: watchlist.Live, Object: pod(), Diff: d, ReadAt: read}
 }
 
+// withSections is a modification with its diff, and its sections.
+func withSections(before, after string) watchlist.Change {
+	c := modified(compared(before, after))
+	c.Sections = sections(before, after)
+	return c
+}
+
 func compared(before, after string) *diff.Diff {
 	return diff.Compare([]byte(before), []byte(after), nil)
 }
@@ -47,9 +54,21 @@ func TestDiffInSummary(t *testing.T) {
 		"Pod shop/web-1 modified: spec.replicas 3 → 5":                                         modified(compared(`{"spec":{"replicas":3}}`, `{"spec":{"replicas":5}}`)),
 		"Pod shop/web-1 modified: a added x, b removed, c \"\" → {\"d\":1}, and 2 more":        modified(compared(`{"b":1,"c":"","e":1,"f":1}`, `{"a":"x","c":{"d":1},"e":2,"f":2}`)),
 		"Pod shop/web-1 modified: a ä ä ä ä ä ä ä ä ä ä ä ä ä ä ä ä ä ä ä ä … → line 1 line 2": modified(compared(`{"a":"`+long+`"}`, `{"a":"line 1\nline 2"}`)),
-		"Pod shop/web-1 modified: metadata.labels, status (kubelet)":                           {Scope: pods, Type: watchlist.Modified, Origin: watchlist.Live, Object: pod(), Sections: sections(`{"metadata":{"labels":{"a":"b"}},"status":1}`, `{"metadata":{"labels":{"a":"c"}},"status":2}`), Manager: redact.Manager{Name: "kubelet"}},
-		"Pod shop/web-1 modified: a 1 → 2 (kubectl, recovered)":                                {Scope: pods, Type: watchlist.Modified, Origin: watchlist.Recovered, Object: pod(), Diff: compared(`{"a":1}`, `{"a":2}`), Manager: redact.Manager{Name: "kubectl"}},
-		"Pod shop/web-1 added (kubectl)":                                                       {Scope: pods, Type: watchlist.Added, Origin: watchlist.Live, Object: pod(), Manager: redact.Manager{Name: "kubectl"}},
+		"Pod shop/web-1 modified: z 1 → 2, metadata.annotations added {\"b\":\"c\"}, status.x 1 → 2, and 3 more": modified(compared(
+			`{"metadata":{"updateTime":"1"},"status":{"conditions":[{"type":"Ready","status":"True","reason":"A","message":"a"}],"x":1},"z":1}`,
+			`{"metadata":{"annotations":{"b":"c"},"updateTime":"2"},"status":{"conditions":[{"type":"Ready","status":"True","reason":"B","message":"b"}],"x":2},"z":2}`)),
+		"Pod shop/web-1 modified: status.phase Pending → Running, status.conditions.Ready added True": modified(compared(
+			`{"status":{"conditions":[{"type":"Scheduled","status":"True"}],"phase":"Pending"}}`,
+			`{"status":{"conditions":[{"type":"Scheduled","status":"True"},{"type":"Ready","status":"True","reason":"Started"}],"phase":"Running"}}`)),
+		"Pod shop/web-1 modified: spec.nodeName added n1, status.conditions added PodScheduled True and Ready False": modified(compared(
+			`{"spec":{"x":1},"status":{"phase":"Pending"}}`,
+			`{"spec":{"x":1,"nodeName":"n1"},"status":{"phase":"Pending","conditions":[{"type":"PodScheduled","status":"True"},{"type":"Ready","status":"False"}]}}`)),
+		"Pod shop/web-1 marked for deletion": withSections(`{"metadata":{"name":"x"}}`, `{"metadata":{"name":"x","deletionGracePeriodSeconds":30,"deletionTimestamp":"2026-01-02T03:04:35Z"}}`),
+		"Pod shop/web-1 modified: metadata.deletionGracePeriodSeconds 30 → 0, metadata.deletionTimestamp b → a": withSections(
+			`{"metadata":{"deletionGracePeriodSeconds":30,"deletionTimestamp":"b"}}`, `{"metadata":{"deletionGracePeriodSeconds":0,"deletionTimestamp":"a"}}`),
+		"Pod shop/web-1 modified: metadata.labels, status (kubelet)": {Scope: pods, Type: watchlist.Modified, Origin: watchlist.Live, Object: pod(), Sections: sections(`{"metadata":{"labels":{"a":"b"}},"status":1}`, `{"metadata":{"labels":{"a":"c"}},"status":2}`), Manager: redact.Manager{Name: "kubelet"}},
+		"Pod shop/web-1 modified: a 1 → 2 (kubectl, recovered)":      {Scope: pods, Type: watchlist.Modified, Origin: watchlist.Recovered, Object: pod(), Diff: compared(`{"a":1}`, `{"a":2}`), Manager: redact.Manager{Name: "kubectl"}},
+		"Pod shop/web-1 added (kubectl)":                             {Scope: pods, Type: watchlist.Added, Origin: watchlist.Live, Object: pod(), Manager: redact.Manager{Name: "kubectl"}},
 	} {
 		c.ReadAt = read
 		assert.Equal(t, want, build(t, Options{Body: BodySummary}, c)[0].Body().Str())

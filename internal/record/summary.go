@@ -3,8 +3,10 @@ package record
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/diff"
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/redact"
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/scope"
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/watchlist"
@@ -14,6 +16,7 @@ import (
 //
 //	Deployment shop/web modified: spec.replicas 3 → 5 (kubectl)
 //	Deployment shop/web modified: spec, metadata.labels (kubectl)
+//	Pod shop/web-1 marked for deletion
 //	Pod shop/web-1 exists (initial state)
 //	Pod shop/web-1 deleted (inferred)
 //	Pod shop/web-1 BackOff: Back-off restarting failed container web (5 times)
@@ -28,8 +31,13 @@ func summary(c *watchlist.Change) string {
 	} else {
 		writeName(&s, kindOf(c), c.Object.Namespace, c.Object.Name)
 		s.WriteByte(' ')
-		s.WriteString(verb(c.Type))
+		if isMarked(c) {
+			s.WriteString("marked for deletion")
+		} else {
+			s.WriteString(verb(c.Type))
+		}
 		switch {
+		case isMarked(c):
 		case e != nil && e.Note != "":
 			s.WriteString(": ")
 			s.WriteString(e.Note)
@@ -85,6 +93,15 @@ func writeName(s *strings.Builder, kind, namespace, name string) {
 		s.WriteByte('/')
 	}
 	s.WriteString(name)
+}
+
+// isMarked reports whether the change is that the object was marked for deletion. A second mark, as with a shorter grace
+// period, is a modification if that is known.
+func isMarked(c *watchlist.Change) bool {
+	if c.Type != watchlist.Modified || !c.Sections.IsDeletion() {
+		return false
+	}
+	return c.Diff == nil || !slices.ContainsFunc(c.Diff.Changes, func(d diff.Change) bool { return !d.Old.IsAbsent() })
 }
 
 func verb(t watchlist.Type) string {

@@ -56,6 +56,9 @@ func objectTime(c *watchlist.Change) time.Time {
 	case watchlist.Snapshot:
 		return latest(times.Created, times.Updated, times.Deleted)
 	case watchlist.Modified:
+		if c.Undated {
+			return time.Time{}
+		}
 		// Being marked for deletion is a change that managedFields do not record.
 		return latest(times.Updated, times.Deleted)
 	case watchlist.Deleted:

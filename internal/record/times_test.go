@@ -60,6 +60,17 @@ func TestTimestamp(t *testing.T) {
 	}
 }
 
+// A change that left no time in the object, such as a scaling, has the time of reading, not that of an earlier change.
+func TestTimestampOfAnUndatedChange(t *testing.T) {
+	for undated, want := range map[bool]time.Time{true: read, false: updated} {
+		record := build(t, Options{}, watchlist.Change{Scope: pods, Type: watchlist.Modified, ReadAt: read, Undated: undated,
+			Object: redact.Object{Times: redact.Times{Created: created, Updated: updated}}})[0]
+		if got := record.Timestamp().AsTime(); !got.Equal(want) {
+			t.Errorf("the timestamp is %v, want %v", got, want)
+		}
+	}
+}
+
 func TestNoTimestampWithoutATime(t *testing.T) {
 	record := build(t, Options{}, watchlist.Change{Scope: pods, Type: watchlist.Modified})[0]
 	if record.Timestamp() != 0 || record.ObservedTimestamp() != 0 {

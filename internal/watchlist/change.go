@@ -63,6 +63,9 @@ type Change struct {
 	// empty if that is not known.
 	Sections redact.SectionSet
 	Manager  redact.Manager
+	// Undated is set if the object does not say when it was modified: the times of its managedFields are those of an earlier
+	// change.
+	Undated bool
 	// Diff is what changed in a modified object. nil: it was not compared with its last state.
 	Diff *diff.Diff
 	// Ahead is set for a change that is no record.

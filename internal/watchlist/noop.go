@@ -62,16 +62,18 @@ func (r *Reader) explain(c *Change) {
 		return
 	}
 	obj := &c.Object
-	switch isSame := before.Writer != 0 && before.Writer == obj.Content.Writer; {
+	isSame := before.Writer != 0 && before.Writer == obj.Content.Writer
+	c.Undated = isSame && !c.Sections.IsDeletion() && r.Now().Sub(obj.Times.Updated) > sameWriter
+	switch {
 	case c.Sections.IsDeletion():
 		// managedFields do not record who deletes an object.
 	case isSame && obj.Scaler.Name != "" && c.Sections.IsOnly("spec"):
 		c.Manager = obj.Scaler
-	case isSame && r.Now().Sub(obj.Times.Updated) > sameWriter:
+	case c.Undated:
 		// Nor do they record who removed something, such as a label or a finalizer.
 	case isSame && r.Scope.GroupResource == pods && c.Sections.Has("spec"):
 		// Nor do they record who assigned a pod to a node, which mostly happens in the second in which it was created.
-	case obj.Managers[1].Name != "" && c.Sections.IsOnly("status"):
+	case obj.Managers[1].Name != "" && c.Sections.Has("status"):
 		c.Manager = obj.Managers[1]
 	default:
 		c.Manager = obj.Managers[0]

@@ -3,6 +3,7 @@ package watchlist
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -109,6 +110,10 @@ func TestWhoChangedIt(t *testing.T) {
 	}
 	kubectl, controller, helm := entry("kubectl", "Apply", "", 9), entry("controller", "Update", "status", 9), entry("helm", "Update", "", 9)
 	const scaler = `{"manager":"kubectl","operation":"Update","subresource":"scale"}`
+	undated := []string{
+		"a finalizer taken away, of which managedFields say nothing", "a label taken away after it was scaled",
+		"scaled, of which the entry has no time",
+	}
 	for name, c := range map[string]struct {
 		before, after       string // metadata
 		restBefore, restNow string
@@ -126,6 +131,11 @@ func TestWhoChangedIt(t *testing.T) {
 		"the status in the same second as the spec": {
 			metadata(5, "", entry("kubectl", "Apply", "", 0)), metadata(6, "", entry("kubectl", "Apply", "", 0), entry("controller", "Update", "status", 0)),
 			`,"spec":1,"status":1`, `,"spec":1,"status":2`, redact.Manager{Name: "controller", Operation: "Update", Subresource: "status"}, "status",
+		},
+		"the status, with an annotation, in the same second as the spec": {
+			metadata(5, "", entry("kubectl", "Apply", "", 0)),
+			metadata(6, `,"annotations":{"revision":"2"}`, entry("kubectl", "Apply", "", 0), entry("controller", "Update", "status", 0)),
+			`,"spec":1,"status":1`, `,"spec":1,"status":2`, redact.Manager{Name: "controller", Operation: "Update", Subresource: "status"}, "metadata.annotations status",
 		},
 		"again within a second": {
 			metadata(5, "", entry("controller", "Update", "status", 0)), metadata(6, "", entry("controller", "Update", "status", 0)),
@@ -177,6 +187,7 @@ func TestWhoChangedIt(t *testing.T) {
 			assert.True(t, emitter.changes[0].Sections.IsEmpty(), "of an object that was added, nothing has changed")
 			assert.Equal(t, c.want, emitter.changes[1].Manager)
 			assert.Equal(t, c.sections, strings.Join(emitter.changes[1].Sections.Names(), " "))
+			assert.Equal(t, slices.Contains(undated, name), emitter.changes[1].Undated, "whether managedFields say when it was")
 
 			r.readLive(t, "DELETED", versionOf(9), "")
 			assert.Equal(t, redact.Manager{}, emitter.changes[2].Manager, "managedFields do not say who deletes")
