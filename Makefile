@@ -7,6 +7,7 @@ RUN_FLAGS   ?=
 FUZZ_TIME   ?= 10000x
 BENCH_FLAGS ?=
 REDACT_FLAGS ?=
+STORY_FLAGS ?=
 
 # The chaos run: the first seed, the number of seeds, and the duration of each one's faults.
 CHAOS_SEED     ?= 1
@@ -20,6 +21,7 @@ COLLECTOR := bin/otelcol-watchlist
 COMMAND   := bin/k8swatchlist
 PEER      := bin/otelcol-peer
 VICTORIALOGS := bin/tools/victoria-logs
+CONTROLLERS := $(addprefix bin/story/,kube-controller-manager kube-scheduler kwok)
 PROGRESS  := tools/progress.sh
 
 # Binaries carry no version control information, and a parent folder must not change how these modules are built.
@@ -37,7 +39,7 @@ COMMAND_SOURCES := $(shell find cmd -name '*.go' ! -name '*_test.go') cmd/k8swat
 RUN_SOURCES := $(shell find tools/controlplane -name '*.go' ! -name '*_test.go')
 
 # Modules with our own packages, and modules that only pin other programs.
-PINS    := tools tools/kubernetes tools/linters tools/victorialogs
+PINS    := tools tools/kubernetes tools/kwok tools/linters tools/victorialogs
 MODULES := . $(filter-out $(PINS),$(patsubst %/go.mod,%,$(wildcard */go.mod cmd/*/go.mod internal/*/go.mod tools/*/go.mod)))
 
 SCRIPTS := .ci/run $(wildcard tools/*.sh)
@@ -99,6 +101,15 @@ demo: $(COLLECTOR) bin/tools/run $(VICTORIALOGS) ## Like make run, with Victoria
 .PHONY: demo-picture
 demo-picture: RUN_FLAGS = -picture docs/img/victorialogs.png -pace 500ms
 demo-picture: demo ## Take the picture in README.md, with chromium or the browser in $BROWSER
+
+.PHONY: story
+story: $(COLLECTOR) bin/tools/story $(CONTROLLERS) ## Roll out a Deployment with real controllers and nodes of kwok, and print what is emitted
+	@folder=$$($(GET_CONTROL_PLANE)) || exit; \
+	exec bin/tools/story -collector $(COLLECTOR) -config examples/story.yaml -controllers bin/story -binaries "$$folder" $(STORY_FLAGS)
+
+.PHONY: story-docs
+story-docs: STORY_FLAGS = -page docs/story.md
+story-docs: story ## Write the story in docs/story.md again
 
 .PHONY: test
 test: test-unit test-cost test-fuzz test-bench test-scripts test-ocb test-controlplane test-e2e test-command test-chaos ## Run all tests
@@ -290,6 +301,19 @@ bin/tools/golangci-lint bin/tools/misspell bin/tools/shfmt: tools/linters/go.mod
 $(VICTORIALOGS): tools/victorialogs/go.mod tools/victorialogs/go.sum
 	@cd tools/victorialogs && CGO_ENABLED=0 ../progress.sh -q "building VictoriaLogs" \
 		$(GO) build -v -o ../../$@ github.com/VictoriaMetrics/VictoriaLogs/app/victoria-logs
+	@touch $@
+
+# Almost half an hour the first time on two cores, so no test needs them.
+bin/story/kube-controller-manager bin/story/kube-scheduler: tools/kubernetes/go.mod tools/kubernetes/go.sum tools/build-program.sh
+	@tools/build-program.sh $(K8S_VERSION) kubernetes k8s.io/kubernetes/cmd/$(notdir $@) $@
+	@touch $@
+
+bin/story/kwok: tools/kwok/go.mod tools/kwok/go.sum tools/build-program.sh
+	@tools/build-program.sh $(K8S_VERSION) kwok sigs.k8s.io/kwok/cmd/kwok $@
+	@touch $@
+
+bin/tools/story: $(RUN_SOURCES) tools/controlplane/controllers/stages.yaml tools/controlplane/go.mod tools/controlplane/go.sum
+	@cd tools/controlplane && ../progress.sh -q "building the program of make story" $(GO) build -v -o ../../$@ ./cmd/story
 	@touch $@
 
 bin/tools/run: $(RUN_SOURCES) tools/controlplane/go.mod tools/controlplane/go.sum

@@ -38,7 +38,7 @@ esac
 # The stamp in the folder identifies its binaries. For built ones it names all their inputs, which shows faster than "go
 # build" whether they are up to date.
 ready="ready-made $version $(uname -sm)"
-built="built $version $(uname -sm) $(cat "$0" "$tools/kubernetes/go.mod" "$tools/kubernetes/go.sum" \
+built="built $version $(uname -sm) $(cat "$0" "$tools/build-program.sh" "$tools/kubernetes/go.mod" "$tools/kubernetes/go.sum" \
 	"$tools/etcd/go.mod" "$tools/etcd/go.sum" "$tools/etcd/main.go" | cksum)"
 
 mkdir -p "$folder"
@@ -113,21 +113,7 @@ if [ "$version" != "$pinned" ]; then
 	exit 1
 fi
 
-# Kubernetes gets its version from the linker. Without it the API server does not know its own version.
-major=$(echo "$version" | sed 's/^v\([0-9]*\)\..*$/\1/')
-minor=$(echo "$version" | sed 's/^v[0-9]*\.\([0-9]*\)\..*$/\1/')
-linker="-s -w"
-for package in k8s.io/component-base/version k8s.io/client-go/pkg/version; do
-	linker="$linker -X $package.gitVersion=$version -X $package.gitMajor=$major -X $package.gitMinor=$minor"
-	linker="$linker -X $package.gitCommit= -X $package.gitTreeState=archive"
-done
-
-build() { # module, package, name
-	(cd "$tools/$1" && CGO_ENABLED=0 "$tools/progress.sh" -q "building $3" \
-		go build -v -trimpath -ldflags "$linker" -o "$work/$3" "$2")
-}
-
 echo "building Kubernetes $version and etcd into $folder: about half an hour the first time on two cores" >&2
-build etcd . etcd
-build kubernetes k8s.io/kubernetes/cmd/kube-apiserver kube-apiserver
+"$tools/build-program.sh" "$version" etcd . "$work/etcd"
+"$tools/build-program.sh" "$version" kubernetes k8s.io/kubernetes/cmd/kube-apiserver "$work/kube-apiserver"
 take "$built" "$work"
