@@ -128,6 +128,9 @@ type Config struct {
 	// Batch bounds the batches for the next consumer.
 	Batch BatchConfig `mapstructure:"batch"`
 
+	// Telemetry configures the receiver's own metrics.
+	Telemetry TelemetryConfig `mapstructure:"telemetry"`
+
 	// prevent unkeyed literal initialization
 	_ struct{}
 }
@@ -320,6 +323,7 @@ func createDefaultConfig() component.Config {
 			MaxBytes:   512 << 10,
 			Timeout:    200 * time.Millisecond,
 		},
+		Telemetry: TelemetryConfig{PerResourceLimit: defaultPerResourceLimit},
 	}
 }
 

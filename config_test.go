@@ -105,6 +105,8 @@ func TestDefaultConfig(t *testing.T) {
 		ObjectAttribute: "none", MaxRecordBytes: 1048576, DiffMaxBytes: 67108864, ResourceGrouping: "cluster",
 		Queue: QueueConfig{MaxBytes: 16777216, DrainTimeout: 10 * time.Second},
 		Batch: BatchConfig{MaxRecords: 500, MaxBytes: 524288, Timeout: 200 * time.Millisecond},
+
+		Telemetry: TelemetryConfig{PerResourceLimit: 200},
 	}
 	assert.Equal(t, want, cfg)
 	assert.Regexp(t, `^otelcol-k8s_watchlist/1\.2\.3 \(\w+/\w+\)$`, cfg.ClientOptions("1.2.3").UserAgent)

@@ -127,6 +127,7 @@ func (c *Config) validateFormats(used, usedByEvents map[string]bool) []error {
 // accepted is called with the changes that were delivered.
 func (r *watchlistReceiver) accepted(changes []watchlist.Change) {
 	r.logGaps(changes)
+	r.telemetry.accepted(changes, r.records.IsRecord)
 	if r.entities != nil {
 		r.entities.Accepted()
 	}

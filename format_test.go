@@ -49,7 +49,8 @@ func TestGapsWithoutRecordAreLogged(t *testing.T) {
 	core, logs := observer.New(zapcore.DebugLevel)
 	cfg := createDefaultConfig().(*Config)
 	cfg.Resources = []ResourceConfig{{Name: "pods", Format: formatK8sObjects}, {Name: "nodes"}}
-	r := &watchlistReceiver{cfg: cfg, records: record.NewBuilder(record.Options{FormatOf: cfg.recordFormats()})}
+	counted, _ := telemetryOf(t, cfg.Telemetry)
+	r := &watchlistReceiver{cfg: cfg, telemetry: counted, records: record.NewBuilder(record.Options{FormatOf: cfg.recordFormats()})}
 	r.set.Logger = zap.New(core)
 
 	pods := scope.New(schema.GroupResource{Resource: "pods"}, "", "", "")

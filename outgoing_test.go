@@ -102,7 +102,10 @@ func TestRecordOptionsFromServerToConsumer(t *testing.T) {
 	more := `,"spec":{"secret":"x","text":"` + strings.Repeat("y", 2000) + `"}}`
 	server.events <- fmt.Sprintf(`{"type":"MODIFIED","object":%s}`, strings.TrimSuffix(pod("b", 9), "}")+more)
 	require.Eventually(t, func() bool { return len(allRecords(sink)) == 1 }, 10*time.Second, 5*time.Millisecond)
-	require.NoError(t, r.Shutdown(t.Context()))
+	require.Eventually(t, func() bool { // it is counted after it was queued
+		_, err := tel.GetMetric("otelcol_k8s_watchlist_records_truncated")
+		return err == nil
+	}, 10*time.Second, 5*time.Millisecond)
 
 	pods := []attribute.KeyValue{attribute.String("receiver", set.ID.String()), attribute.String("group", ""), attribute.String("resource", "pods")}
 	point := func(value int64, more ...attribute.KeyValue) metricdata.DataPoint[int64] {
@@ -113,6 +116,7 @@ func TestRecordOptionsFromServerToConsumer(t *testing.T) {
 		point(1, attribute.String("type", "SNAPSHOT_BEGIN")), point(1, attribute.String("type", "SNAPSHOT_END")),
 	}, metricdatatest.IgnoreTimestamp())
 	metadatatest.AssertEqualK8sWatchlistRecordsTruncated(t, tel, []metricdata.DataPoint[int64]{point(1)}, metricdatatest.IgnoreTimestamp())
+	require.NoError(t, r.Shutdown(t.Context()))
 
 	records := allRecords(sink)
 	require.Len(t, records, 1)

@@ -61,7 +61,7 @@ func newReceiver(cfg *Config, set receiver.Settings, next consumer.Logs) (receiv
 	if err != nil {
 		return nil, err
 	}
-	t, err := newTelemetry(builder, set.ID)
+	t, err := newTelemetry(builder, set.ID, cfg.Telemetry)
 	if err != nil {
 		return nil, err
 	}
@@ -79,7 +79,7 @@ func newReceiver(cfg *Config, set receiver.Settings, next consumer.Logs) (receiv
 func (r *watchlistReceiver) Start(ctx context.Context, host component.Host) error {
 	var err error
 	r.client, err = kubeclient.Connect(r.cfg.ClientOptions(r.set.BuildInfo.Version),
-		kubeclient.WithOpenings(openings), kubeclient.WithLogger(r.set.Logger))
+		kubeclient.WithOpenings(openings), kubeclient.WithLogger(r.set.Logger), kubeclient.WithObserver(r.telemetry))
 	if err != nil {
 		return err
 	}
@@ -103,6 +103,9 @@ func (r *watchlistReceiver) Start(ctx context.Context, host component.Host) erro
 		return err
 	}
 	r.delivery = delivery.New(r.deliveryOptions())
+	if err := r.telemetry.observeQueue(r.cfg.Queue.MaxBytes, r.delivery.Records); err != nil {
+		return err
+	}
 	r.delivery.Start()
 
 	r.session = r.startSession()
@@ -149,8 +152,12 @@ func (r *watchlistReceiver) newKeeper(host component.Host) (*checkpoint.Keeper, 
 		},
 		Wanted: r.cfg.reads,
 		Report: r.health.report,
+		Wrote:  r.telemetry.wrote,
 		Logger: r.set.Logger,
 	})
+	if err := r.telemetry.observeCheckpoints(keeper.Ages); err != nil {
+		return nil, err
+	}
 	keeper.Start()
 	return keeper, nil
 }

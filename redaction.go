@@ -9,8 +9,6 @@ import (
 
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/extension/xextension/storage"
-	"go.opentelemetry.io/otel/attribute"
-	"go.opentelemetry.io/otel/metric"
 	"go.uber.org/zap"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -228,28 +226,13 @@ func (r *watchlistReceiver) storedFingerprintKey(ctx context.Context, host compo
 	return key, nil
 }
 
-// redactionObserver counts what is masked in the objects of one resource. Most objects contain something to mask, so
-// the attributes of each rule are made only once.
-type redactionObserver struct {
-	*resourceTelemetry
-	rules [redact.Rules][]metric.AddOption
+// redactionObserver counts what is masked in the objects of one resource.
+type redactionObserver struct{ *resourceTelemetry }
+
+func (o redactionObserver) Redacted(rule redact.Rule, n int) {
+	o.addN(redactions, values{first: rule.String()}, int64(n))
 }
 
-func newRedactionObserver(r *resourceTelemetry) *redactionObserver {
-	o := &redactionObserver{resourceTelemetry: r}
-	for rule := range o.rules {
-		name := attribute.String("rule", redact.Rule(rule).String())
-		o.rules[rule] = []metric.AddOption{metric.WithAttributeSet(attribute.NewSet(append(r.set.ToSlice(), name)...))}
-	}
-	return o
-}
+func (o redactionObserver) Kept(n int) { o.addN(kept, values{}, int64(n)) }
 
-func (o *redactionObserver) Redacted(rule redact.Rule, values int) {
-	o.K8sWatchlistRedactions.Add(context.Background(), int64(values), o.rules[rule]...)
-}
-
-func (o *redactionObserver) Kept(values int) {
-	o.K8sWatchlistKept.Add(context.Background(), int64(values), o.attributes)
-}
-
-func (o *redactionObserver) Failed() { o.add(o.K8sWatchlistRedactionFailures) }
+func (o redactionObserver) Failed() { o.add(redactionFailures, "") }

@@ -58,12 +58,12 @@ func (s *session) stop() {
 }
 
 func (r *watchlistReceiver) newReader(t catalog.Target) catalog.Reader {
-	telemetry := r.telemetry.begin(t.Scope.GroupResource)
+	telemetry := r.telemetry.begin(t.Scope)
 	o := watchlist.Options{
 		Scope:          t.Scope,
 		API:            t.API,
 		Knowledge:      t.Knowledge,
-		Plan:           r.redaction.Plan(t.Scope.Group, t.Scope.Resource, newRedactionObserver(telemetry)).WithFields(r.cfg.fields(t.Scope)),
+		Plan:           r.redaction.Plan(t.Scope.Group, t.Scope.Resource, redactionObserver{telemetry.resourceTelemetry}).WithFields(r.cfg.fields(t.Scope)),
 		Opener:         r.client,
 		Emitter:        r.delivery,
 		Served:         t.Served,
@@ -83,10 +83,10 @@ func (r *watchlistReceiver) newReader(t catalog.Target) catalog.Reader {
 		Optional:       t.ByPattern,
 		UntilGone:      true,
 		Observer: readerObserver{
-			resourceTelemetry: telemetry,
-			scope:             t.Scope,
-			optional:          t.ByPattern,
-			health:            r.health,
+			readerTelemetry: telemetry,
+			scope:           t.Scope,
+			optional:        t.ByPattern,
+			health:          r.health,
 		},
 		EmitLast: r.readerEnded,
 		Logger:   r.set.Logger,
@@ -107,7 +107,7 @@ func (r *watchlistReceiver) newReader(t catalog.Target) catalog.Reader {
 func (r *watchlistReceiver) readerEnded(last watchlist.Change) {
 	r.readers.remove(last.Scope)
 	r.health.forget(last.Scope.String())
-	r.telemetry.end(last.Scope.GroupResource)
+	r.telemetry.end(*last.Scope)
 	if r.keeper != nil {
 		r.delivery.Append(last)
 	}

@@ -413,6 +413,9 @@ func (c *Config) validateLimits() []error {
 	} else if c.Queue.MaxBytes >= 1 && c.Batch.MaxBytes > c.Queue.MaxBytes {
 		errs = append(errs, fmt.Errorf("batch.max_bytes: %d is more than the queue holds; write at most queue.max_bytes, which is %d", c.Batch.MaxBytes, c.Queue.MaxBytes))
 	}
+	if c.Telemetry.PerResourceLimit < 1 {
+		errs = append(errs, fmt.Errorf("telemetry.per_resource_limit: %d is less than 1 (the default is %d)", c.Telemetry.PerResourceLimit, defaultPerResourceLimit))
+	}
 	if c.Batch.Timeout < 0 {
 		errs = append(errs, fmt.Errorf("batch.timeout: %s is negative; write 0 to send every record at once", c.Batch.Timeout))
 	}

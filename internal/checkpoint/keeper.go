@@ -34,6 +34,8 @@ type Options struct {
 
 	// Report is called with an error when the storage begins to fail, and with nil when it works again.
 	Report func(part string, err error)
+	// Wrote is called after each write, with the time it took and its error. nil: nobody needs it.
+	Wrote  func(took time.Duration, err error)
 	Logger *zap.Logger
 }
 
@@ -278,10 +280,12 @@ func (k *Keeper) BeforeDeliver(ctx context.Context, changes []watchlist.Change) 
 // Dropped notes records that the next consumer refused permanently. The position moves past them with the changes
 // accepted after them, but the checkpoint remembers that these versions of their objects were not accepted.
 func (k *Keeper) Dropped(changes []watchlist.Change) {
+	now := time.Now()
 	k.mu.Lock()
 	for i := range changes {
 		if s := k.storeLocked(&changes[i]); s != nil {
 			s.drop(&changes[i])
+			s.touch(now)
 		}
 	}
 	k.mu.Unlock()
@@ -290,11 +294,13 @@ func (k *Keeper) Dropped(changes []watchlist.Change) {
 
 // Accepted notes changes that the next consumer has accepted, in order.
 func (k *Keeper) Accepted(changes []watchlist.Change) {
+	now := time.Now()
 	k.mu.Lock()
 	pending := 0
 	for i := range changes {
 		if s := k.storeLocked(&changes[i]); s != nil {
 			s.accept(&changes[i])
+			s.touch(now)
 			pending = max(pending, s.pending())
 		}
 		if changes[i].Type == watchlist.Ended {
@@ -307,6 +313,16 @@ func (k *Keeper) Accepted(changes []watchlist.Change) {
 	}
 	if pending >= k.MaxChanges {
 		signal(k.full)
+	}
+}
+
+// Ages calls f with every checkpoint and for how long something that the next consumer accepted has been missing from it.
+func (k *Keeper) Ages(f func(of scope.Scope, age time.Duration)) {
+	now := time.Now()
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for of, s := range k.stores {
+		f(of, s.age(now))
 	}
 }
 

@@ -324,12 +324,20 @@ func (k *Keeper) write(introduced []*storage.Operation) error {
 	}
 	// Sorted by key: inserting many keys into a B+ tree, as in file_storage, is slow in any other order.
 	slices.SortFunc(operations, func(a, b *storage.Operation) int { return strings.Compare(a.Key, b.Key) })
+	began := time.Now()
 	err := k.client.Batch(k.ctx, operations...)
+	if k.Wrote != nil {
+		k.Wrote(time.Since(began), err)
+	}
+	k.mu.Lock()
 	if err == nil {
+		for _, t := range taken {
+			t.store.writing = time.Time{}
+		}
+		k.mu.Unlock()
 		k.releaseEnded()
 		return nil
 	}
-	k.mu.Lock()
 	defer k.mu.Unlock()
 	for _, t := range taken {
 		t.putBack()

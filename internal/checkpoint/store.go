@@ -26,6 +26,10 @@ type store struct {
 	// denied are objects of which nobody has what they hold, since the record was dropped, until another is accepted.
 	denied map[watchlist.Key]struct{}
 
+	// since is when the oldest change was accepted that is not stored, and writing the same for changes that are being
+	// written. Zero: there is none.
+	since, writing time.Time
+
 	// partial: reading began before the storage was usable. Objects are kept, but a position would claim too much until
 	// the reader has sent its whole inventory.
 	partial bool
@@ -198,6 +202,24 @@ func (s *store) pending() int {
 	return len(s.objects)
 }
 
+// touch notes that something may have to be stored.
+func (s *store) touch(now time.Time) {
+	if s.since.IsZero() && s.pending() > 0 {
+		s.since = now
+	}
+}
+
+// age returns for how long an accepted change has not been stored.
+func (s *store) age(now time.Time) time.Duration {
+	switch {
+	case !s.writing.IsZero():
+		return now.Sub(s.writing)
+	case !s.since.IsZero():
+		return now.Sub(s.since)
+	}
+	return 0
+}
+
 // transaction holds the pending changes of a store while they are written.
 type transaction struct {
 	store        *store
@@ -228,6 +250,7 @@ func (s *store) take(operations []*storage.Operation) (transaction, []*storage.O
 	}
 	operations = append(operations, storage.SetOperation(progressKey(s.entry.id), progress))
 	s.objects, s.changed, s.entryChanged = make(map[watchlist.Key]*watchlist.Stored), false, false
+	s.writing, s.since = s.since, time.Time{}
 	return t, operations, nil
 }
 
@@ -238,4 +261,7 @@ func (t transaction) putBack() {
 		t.objects[key] = o
 	}
 	s.objects, s.changed, s.entryChanged = t.objects, true, s.entryChanged || t.entryChanged
+	if !s.writing.IsZero() {
+		s.since, s.writing = s.writing, time.Time{}
+	}
 }

@@ -41,6 +41,13 @@ func (d *Delivery[T]) offer(item T, always bool) bool {
 	return true
 }
 
+// Records returns how many items are queued or in flight. Nearly all of them are records.
+func (d *Delivery[T]) Records() int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.queue.len() + d.pending
+}
+
 // lowWater is how full the queue may still be when waiting producers are released. It is half of the queue rather than
 // just one item, so that a stream that was closed because the queue was full is not reopened only to be closed at its
 // first event.

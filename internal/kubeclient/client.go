@@ -24,6 +24,7 @@ type Client struct {
 	headerTimeout time.Duration
 	watchGrace    time.Duration
 	logger        *zap.Logger
+	observer      Observer // may be nil
 	documents     documents
 	open          openCounts
 
@@ -51,6 +52,11 @@ func WithOpenings(p *Pacer) Option {
 // WithLogger sets the logger for changed credentials and for a changed kubeconfig that cannot be used. Default: none.
 func WithLogger(logger *zap.Logger) Option {
 	return func(c *Client) { c.logger = logger }
+}
+
+// WithObserver sets who is told of failed requests and of waiting. Default: nobody.
+func WithObserver(o Observer) Option {
+	return func(c *Client) { c.observer = o }
 }
 
 // Connect returns a client for the API server and the credentials that o describes. It reads files and the environment

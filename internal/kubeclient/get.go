@@ -31,6 +31,7 @@ type get struct {
 	etag   string        // of a document that is already known; the answer is then errNotModified if it is still current
 	fresh  bool          // over a new connection
 	limit  time.Duration // on the whole response, from its headers on; 0 is none
+	list   bool          // a page of a LIST
 	stream bool          // a watch
 	resume bool          // has priority over other requests
 	onSent func()        // may be nil
@@ -62,6 +63,7 @@ func (c *Client) get(ctx context.Context, g get) (*body, error) {
 
 // attempt sends the request once. It also returns the status of an answer outside 2xx.
 func (c *Client) attempt(ctx context.Context, s *session, g get) (*body, int, error) {
+	began := time.Now()
 	if g.stream && c.openings != nil {
 		if err := c.openings.Wait(ctx, g.resume); err != nil {
 			return nil, 0, err
@@ -70,10 +72,15 @@ func (c *Client) attempt(ctx context.Context, s *session, g get) (*body, int, er
 	if err := c.requests.Wait(ctx, g.resume); err != nil {
 		return nil, 0, err
 	}
+	c.waited(time.Since(began))
+	parent := ctx
 	ctx, cancel := context.WithCancelCause(ctx)
 	body, code, err := c.send(ctx, cancel, s, g)
 	if err != nil {
 		cancel(nil)
+		if parent.Err() == nil {
+			c.failed(g, err)
+		}
 		return nil, code, err
 	}
 	return body, 0, nil

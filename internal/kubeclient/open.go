@@ -55,6 +55,7 @@ func (c *Client) Open(ctx context.Context, req watchlist.Request) (io.ReadCloser
 		accept: accept(req),
 		fresh:  req.FreshConnection,
 		limit:  limit,
+		list:   req.List,
 		stream: !req.List,
 		resume: !req.List && !req.SendInitialEvents,
 		onSent: req.OnSent,

@@ -25,33 +25,51 @@ func Tracer(settings component.TelemetrySettings) trace.Tracer {
 // TelemetryBuilder provides an interface for components to report telemetry
 // as defined in metadata and user config.
 type TelemetryBuilder struct {
-	meter                           metric.Meter
-	mu                              sync.Mutex
-	registrations                   []metric.Registration
-	K8sWatchlistConsumerRetries     metric.Int64Counter
-	K8sWatchlistDiffBytes           metric.Int64ObservableGauge
-	K8sWatchlistDuplicatesDropped   metric.Int64Counter
-	K8sWatchlistFramesOfAnotherKind metric.Int64Counter
-	K8sWatchlistGaps                metric.Int64Counter
-	K8sWatchlistInventoryObjects    metric.Int64ObservableGauge
-	K8sWatchlistKept                metric.Int64Counter
-	K8sWatchlistOpenConnections     metric.Int64ObservableGauge
-	K8sWatchlistOpenStreams         metric.Int64ObservableGauge
-	K8sWatchlistPaused              metric.Int64Counter
-	K8sWatchlistQueueBytes          metric.Int64ObservableGauge
-	K8sWatchlistReaderStates        metric.Int64Counter
-	K8sWatchlistReaders             metric.Int64ObservableGauge
-	K8sWatchlistRecordsDropped      metric.Int64Counter
-	K8sWatchlistRecordsExcluded     metric.Int64Counter
-	K8sWatchlistRecordsTruncated    metric.Int64Counter
-	K8sWatchlistRecovered           metric.Int64Counter
-	K8sWatchlistRedactionFailures   metric.Int64Counter
-	K8sWatchlistRedactions          metric.Int64Counter
-	K8sWatchlistRelists             metric.Int64Counter
-	K8sWatchlistStreamsEnded        metric.Int64Counter
-	K8sWatchlistStreamsOpened       metric.Int64Counter
-	K8sWatchlistSuppressed          metric.Int64Counter
-	K8sWatchlistUndecodableFrames   metric.Int64Counter
+	meter                               metric.Meter
+	mu                                  sync.Mutex
+	registrations                       []metric.Registration
+	K8sWatchlistCheckpointAge           metric.Float64ObservableGauge
+	K8sWatchlistCheckpointWriteDuration metric.Float64Histogram
+	K8sWatchlistCheckpointWrites        metric.Int64ObservableCounter
+	K8sWatchlistConsumerRetries         metric.Int64ObservableCounter
+	K8sWatchlistDeliveryDelay           metric.Float64Histogram
+	K8sWatchlistDiffBytes               metric.Int64ObservableGauge
+	K8sWatchlistDuplicatesDropped       metric.Int64ObservableCounter
+	K8sWatchlistEvents                  metric.Int64ObservableCounter
+	K8sWatchlistFramesOfAnotherKind     metric.Int64ObservableCounter
+	K8sWatchlistGaps                    metric.Int64ObservableCounter
+	K8sWatchlistInitialDuration         metric.Float64ObservableGauge
+	K8sWatchlistInitialObjects          metric.Int64ObservableGauge
+	K8sWatchlistInventoryObjects        metric.Int64ObservableGauge
+	K8sWatchlistKept                    metric.Int64ObservableCounter
+	K8sWatchlistLag                     metric.Float64Histogram
+	K8sWatchlistLastProgress            metric.Float64ObservableGauge
+	K8sWatchlistOpenConnections         metric.Int64ObservableGauge
+	K8sWatchlistOpenStreams             metric.Int64ObservableGauge
+	K8sWatchlistPaused                  metric.Int64ObservableCounter
+	K8sWatchlistQueueBytes              metric.Int64ObservableGauge
+	K8sWatchlistQueueLimitBytes         metric.Int64ObservableGauge
+	K8sWatchlistQueueRecords            metric.Int64ObservableGauge
+	K8sWatchlistReaderStates            metric.Int64ObservableCounter
+	K8sWatchlistReaders                 metric.Int64ObservableGauge
+	K8sWatchlistReceived                metric.Int64ObservableCounter
+	K8sWatchlistRecordSize              metric.Int64Histogram
+	K8sWatchlistRecordsAccepted         metric.Int64ObservableCounter
+	K8sWatchlistRecordsDropped          metric.Int64ObservableCounter
+	K8sWatchlistRecordsExcluded         metric.Int64ObservableCounter
+	K8sWatchlistRecordsTruncated        metric.Int64ObservableCounter
+	K8sWatchlistRecovered               metric.Int64ObservableCounter
+	K8sWatchlistRedactionFailures       metric.Int64ObservableCounter
+	K8sWatchlistRedactions              metric.Int64ObservableCounter
+	K8sWatchlistRelistDuration          metric.Float64Histogram
+	K8sWatchlistRelistFound             metric.Int64ObservableCounter
+	K8sWatchlistRelists                 metric.Int64ObservableCounter
+	K8sWatchlistRequestErrors           metric.Int64ObservableCounter
+	K8sWatchlistStreamsEnded            metric.Int64ObservableCounter
+	K8sWatchlistStreamsOpened           metric.Int64ObservableCounter
+	K8sWatchlistSuppressed              metric.Int64ObservableCounter
+	K8sWatchlistThrottled               metric.Float64ObservableCounter
+	K8sWatchlistUndecodableFrames       metric.Int64ObservableCounter
 }
 
 // TelemetryBuilderOption applies changes to default builder.
@@ -63,6 +81,51 @@ type telemetryBuilderOptionFunc func(mb *TelemetryBuilder)
 
 func (tbof telemetryBuilderOptionFunc) apply(mb *TelemetryBuilder) {
 	tbof(mb)
+}
+
+// RegisterK8sWatchlistCheckpointAgeCallback sets callback for observable K8sWatchlistCheckpointAge metric.
+func (builder *TelemetryBuilder) RegisterK8sWatchlistCheckpointAgeCallback(cb metric.Float64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerFloat64{inst: builder.K8sWatchlistCheckpointAge, obs: o})
+		return nil
+	}, builder.K8sWatchlistCheckpointAge)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
+// RegisterK8sWatchlistCheckpointWritesCallback sets callback for observable K8sWatchlistCheckpointWrites metric.
+func (builder *TelemetryBuilder) RegisterK8sWatchlistCheckpointWritesCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.K8sWatchlistCheckpointWrites, obs: o})
+		return nil
+	}, builder.K8sWatchlistCheckpointWrites)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
+// RegisterK8sWatchlistConsumerRetriesCallback sets callback for observable K8sWatchlistConsumerRetries metric.
+func (builder *TelemetryBuilder) RegisterK8sWatchlistConsumerRetriesCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.K8sWatchlistConsumerRetries, obs: o})
+		return nil
+	}, builder.K8sWatchlistConsumerRetries)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
 }
 
 // RegisterK8sWatchlistDiffBytesCallback sets callback for observable K8sWatchlistDiffBytes metric.
@@ -80,12 +143,132 @@ func (builder *TelemetryBuilder) RegisterK8sWatchlistDiffBytesCallback(cb metric
 	return nil
 }
 
+// RegisterK8sWatchlistDuplicatesDroppedCallback sets callback for observable K8sWatchlistDuplicatesDropped metric.
+func (builder *TelemetryBuilder) RegisterK8sWatchlistDuplicatesDroppedCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.K8sWatchlistDuplicatesDropped, obs: o})
+		return nil
+	}, builder.K8sWatchlistDuplicatesDropped)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
+// RegisterK8sWatchlistEventsCallback sets callback for observable K8sWatchlistEvents metric.
+func (builder *TelemetryBuilder) RegisterK8sWatchlistEventsCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.K8sWatchlistEvents, obs: o})
+		return nil
+	}, builder.K8sWatchlistEvents)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
+// RegisterK8sWatchlistFramesOfAnotherKindCallback sets callback for observable K8sWatchlistFramesOfAnotherKind metric.
+func (builder *TelemetryBuilder) RegisterK8sWatchlistFramesOfAnotherKindCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.K8sWatchlistFramesOfAnotherKind, obs: o})
+		return nil
+	}, builder.K8sWatchlistFramesOfAnotherKind)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
+// RegisterK8sWatchlistGapsCallback sets callback for observable K8sWatchlistGaps metric.
+func (builder *TelemetryBuilder) RegisterK8sWatchlistGapsCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.K8sWatchlistGaps, obs: o})
+		return nil
+	}, builder.K8sWatchlistGaps)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
+// RegisterK8sWatchlistInitialDurationCallback sets callback for observable K8sWatchlistInitialDuration metric.
+func (builder *TelemetryBuilder) RegisterK8sWatchlistInitialDurationCallback(cb metric.Float64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerFloat64{inst: builder.K8sWatchlistInitialDuration, obs: o})
+		return nil
+	}, builder.K8sWatchlistInitialDuration)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
+// RegisterK8sWatchlistInitialObjectsCallback sets callback for observable K8sWatchlistInitialObjects metric.
+func (builder *TelemetryBuilder) RegisterK8sWatchlistInitialObjectsCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.K8sWatchlistInitialObjects, obs: o})
+		return nil
+	}, builder.K8sWatchlistInitialObjects)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
 // RegisterK8sWatchlistInventoryObjectsCallback sets callback for observable K8sWatchlistInventoryObjects metric.
 func (builder *TelemetryBuilder) RegisterK8sWatchlistInventoryObjectsCallback(cb metric.Int64Callback) error {
 	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
 		cb(ctx, &observerInt64{inst: builder.K8sWatchlistInventoryObjects, obs: o})
 		return nil
 	}, builder.K8sWatchlistInventoryObjects)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
+// RegisterK8sWatchlistKeptCallback sets callback for observable K8sWatchlistKept metric.
+func (builder *TelemetryBuilder) RegisterK8sWatchlistKeptCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.K8sWatchlistKept, obs: o})
+		return nil
+	}, builder.K8sWatchlistKept)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
+// RegisterK8sWatchlistLastProgressCallback sets callback for observable K8sWatchlistLastProgress metric.
+func (builder *TelemetryBuilder) RegisterK8sWatchlistLastProgressCallback(cb metric.Float64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerFloat64{inst: builder.K8sWatchlistLastProgress, obs: o})
+		return nil
+	}, builder.K8sWatchlistLastProgress)
 	if err != nil {
 		return err
 	}
@@ -125,12 +308,72 @@ func (builder *TelemetryBuilder) RegisterK8sWatchlistOpenStreamsCallback(cb metr
 	return nil
 }
 
+// RegisterK8sWatchlistPausedCallback sets callback for observable K8sWatchlistPaused metric.
+func (builder *TelemetryBuilder) RegisterK8sWatchlistPausedCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.K8sWatchlistPaused, obs: o})
+		return nil
+	}, builder.K8sWatchlistPaused)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
 // RegisterK8sWatchlistQueueBytesCallback sets callback for observable K8sWatchlistQueueBytes metric.
 func (builder *TelemetryBuilder) RegisterK8sWatchlistQueueBytesCallback(cb metric.Int64Callback) error {
 	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
 		cb(ctx, &observerInt64{inst: builder.K8sWatchlistQueueBytes, obs: o})
 		return nil
 	}, builder.K8sWatchlistQueueBytes)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
+// RegisterK8sWatchlistQueueLimitBytesCallback sets callback for observable K8sWatchlistQueueLimitBytes metric.
+func (builder *TelemetryBuilder) RegisterK8sWatchlistQueueLimitBytesCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.K8sWatchlistQueueLimitBytes, obs: o})
+		return nil
+	}, builder.K8sWatchlistQueueLimitBytes)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
+// RegisterK8sWatchlistQueueRecordsCallback sets callback for observable K8sWatchlistQueueRecords metric.
+func (builder *TelemetryBuilder) RegisterK8sWatchlistQueueRecordsCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.K8sWatchlistQueueRecords, obs: o})
+		return nil
+	}, builder.K8sWatchlistQueueRecords)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
+// RegisterK8sWatchlistReaderStatesCallback sets callback for observable K8sWatchlistReaderStates metric.
+func (builder *TelemetryBuilder) RegisterK8sWatchlistReaderStatesCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.K8sWatchlistReaderStates, obs: o})
+		return nil
+	}, builder.K8sWatchlistReaderStates)
 	if err != nil {
 		return err
 	}
@@ -155,6 +398,246 @@ func (builder *TelemetryBuilder) RegisterK8sWatchlistReadersCallback(cb metric.I
 	return nil
 }
 
+// RegisterK8sWatchlistReceivedCallback sets callback for observable K8sWatchlistReceived metric.
+func (builder *TelemetryBuilder) RegisterK8sWatchlistReceivedCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.K8sWatchlistReceived, obs: o})
+		return nil
+	}, builder.K8sWatchlistReceived)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
+// RegisterK8sWatchlistRecordsAcceptedCallback sets callback for observable K8sWatchlistRecordsAccepted metric.
+func (builder *TelemetryBuilder) RegisterK8sWatchlistRecordsAcceptedCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.K8sWatchlistRecordsAccepted, obs: o})
+		return nil
+	}, builder.K8sWatchlistRecordsAccepted)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
+// RegisterK8sWatchlistRecordsDroppedCallback sets callback for observable K8sWatchlistRecordsDropped metric.
+func (builder *TelemetryBuilder) RegisterK8sWatchlistRecordsDroppedCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.K8sWatchlistRecordsDropped, obs: o})
+		return nil
+	}, builder.K8sWatchlistRecordsDropped)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
+// RegisterK8sWatchlistRecordsExcludedCallback sets callback for observable K8sWatchlistRecordsExcluded metric.
+func (builder *TelemetryBuilder) RegisterK8sWatchlistRecordsExcludedCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.K8sWatchlistRecordsExcluded, obs: o})
+		return nil
+	}, builder.K8sWatchlistRecordsExcluded)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
+// RegisterK8sWatchlistRecordsTruncatedCallback sets callback for observable K8sWatchlistRecordsTruncated metric.
+func (builder *TelemetryBuilder) RegisterK8sWatchlistRecordsTruncatedCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.K8sWatchlistRecordsTruncated, obs: o})
+		return nil
+	}, builder.K8sWatchlistRecordsTruncated)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
+// RegisterK8sWatchlistRecoveredCallback sets callback for observable K8sWatchlistRecovered metric.
+func (builder *TelemetryBuilder) RegisterK8sWatchlistRecoveredCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.K8sWatchlistRecovered, obs: o})
+		return nil
+	}, builder.K8sWatchlistRecovered)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
+// RegisterK8sWatchlistRedactionFailuresCallback sets callback for observable K8sWatchlistRedactionFailures metric.
+func (builder *TelemetryBuilder) RegisterK8sWatchlistRedactionFailuresCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.K8sWatchlistRedactionFailures, obs: o})
+		return nil
+	}, builder.K8sWatchlistRedactionFailures)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
+// RegisterK8sWatchlistRedactionsCallback sets callback for observable K8sWatchlistRedactions metric.
+func (builder *TelemetryBuilder) RegisterK8sWatchlistRedactionsCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.K8sWatchlistRedactions, obs: o})
+		return nil
+	}, builder.K8sWatchlistRedactions)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
+// RegisterK8sWatchlistRelistFoundCallback sets callback for observable K8sWatchlistRelistFound metric.
+func (builder *TelemetryBuilder) RegisterK8sWatchlistRelistFoundCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.K8sWatchlistRelistFound, obs: o})
+		return nil
+	}, builder.K8sWatchlistRelistFound)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
+// RegisterK8sWatchlistRelistsCallback sets callback for observable K8sWatchlistRelists metric.
+func (builder *TelemetryBuilder) RegisterK8sWatchlistRelistsCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.K8sWatchlistRelists, obs: o})
+		return nil
+	}, builder.K8sWatchlistRelists)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
+// RegisterK8sWatchlistRequestErrorsCallback sets callback for observable K8sWatchlistRequestErrors metric.
+func (builder *TelemetryBuilder) RegisterK8sWatchlistRequestErrorsCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.K8sWatchlistRequestErrors, obs: o})
+		return nil
+	}, builder.K8sWatchlistRequestErrors)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
+// RegisterK8sWatchlistStreamsEndedCallback sets callback for observable K8sWatchlistStreamsEnded metric.
+func (builder *TelemetryBuilder) RegisterK8sWatchlistStreamsEndedCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.K8sWatchlistStreamsEnded, obs: o})
+		return nil
+	}, builder.K8sWatchlistStreamsEnded)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
+// RegisterK8sWatchlistStreamsOpenedCallback sets callback for observable K8sWatchlistStreamsOpened metric.
+func (builder *TelemetryBuilder) RegisterK8sWatchlistStreamsOpenedCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.K8sWatchlistStreamsOpened, obs: o})
+		return nil
+	}, builder.K8sWatchlistStreamsOpened)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
+// RegisterK8sWatchlistSuppressedCallback sets callback for observable K8sWatchlistSuppressed metric.
+func (builder *TelemetryBuilder) RegisterK8sWatchlistSuppressedCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.K8sWatchlistSuppressed, obs: o})
+		return nil
+	}, builder.K8sWatchlistSuppressed)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
+// RegisterK8sWatchlistThrottledCallback sets callback for observable K8sWatchlistThrottled metric.
+func (builder *TelemetryBuilder) RegisterK8sWatchlistThrottledCallback(cb metric.Float64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerFloat64{inst: builder.K8sWatchlistThrottled, obs: o})
+		return nil
+	}, builder.K8sWatchlistThrottled)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
+// RegisterK8sWatchlistUndecodableFramesCallback sets callback for observable K8sWatchlistUndecodableFrames metric.
+func (builder *TelemetryBuilder) RegisterK8sWatchlistUndecodableFramesCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.K8sWatchlistUndecodableFrames, obs: o})
+		return nil
+	}, builder.K8sWatchlistUndecodableFrames)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
 type observerInt64 struct {
 	embedded.Int64Observer
 	inst metric.Int64Observable
@@ -163,6 +646,16 @@ type observerInt64 struct {
 
 func (oi *observerInt64) Observe(value int64, opts ...metric.ObserveOption) {
 	oi.obs.ObserveInt64(oi.inst, value, opts...)
+}
+
+type observerFloat64 struct {
+	embedded.Float64Observer
+	inst metric.Float64Observable
+	obs  metric.Observer
+}
+
+func (oi *observerFloat64) Observe(value float64, opts ...metric.ObserveOption) {
+	oi.obs.ObserveFloat64(oi.inst, value, opts...)
 }
 
 // Shutdown unregister all registered callbacks for async instruments.
@@ -183,10 +676,36 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	}
 	builder.meter = Meter(settings)
 	var err, errs error
-	builder.K8sWatchlistConsumerRetries, err = builder.meter.Int64Counter(
+	builder.K8sWatchlistCheckpointAge, err = builder.meter.Float64ObservableGauge(
+		"otelcol_k8s_watchlist_checkpoint_age",
+		metric.WithDescription("Time since the oldest accepted change that the checkpoint does not contain yet; 0 if it contains all. [Alpha]"),
+		metric.WithUnit("s"),
+	)
+	errs = errors.Join(errs, err)
+	builder.K8sWatchlistCheckpointWriteDuration, err = builder.meter.Float64Histogram(
+		"otelcol_k8s_watchlist_checkpoint_write_duration",
+		metric.WithDescription("Duration of the writes to the storage extension. [Alpha]"),
+		metric.WithUnit("s"),
+		metric.WithExplicitBucketBoundaries([]float64{0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 30}...),
+	)
+	errs = errors.Join(errs, err)
+	builder.K8sWatchlistCheckpointWrites, err = builder.meter.Int64ObservableCounter(
+		"otelcol_k8s_watchlist_checkpoint_writes",
+		metric.WithDescription("Writes to the storage extension. [Alpha]"),
+		metric.WithUnit("{write}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.K8sWatchlistConsumerRetries, err = builder.meter.Int64ObservableCounter(
 		"otelcol_k8s_watchlist_consumer_retries",
 		metric.WithDescription("Times that the next consumer refused records temporarily, so that they were sent again. [Alpha]"),
 		metric.WithUnit("{retry}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.K8sWatchlistDeliveryDelay, err = builder.meter.Float64Histogram(
+		"otelcol_k8s_watchlist_delivery_delay",
+		metric.WithDescription("Time from reading a change until the next consumer accepted its record. [Alpha]"),
+		metric.WithUnit("s"),
+		metric.WithExplicitBucketBoundaries([]float64{0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300}...),
 	)
 	errs = errors.Join(errs, err)
 	builder.K8sWatchlistDiffBytes, err = builder.meter.Int64ObservableGauge(
@@ -195,22 +714,40 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		metric.WithUnit("By"),
 	)
 	errs = errors.Join(errs, err)
-	builder.K8sWatchlistDuplicatesDropped, err = builder.meter.Int64Counter(
+	builder.K8sWatchlistDuplicatesDropped, err = builder.meter.Int64ObservableCounter(
 		"otelcol_k8s_watchlist_duplicates_dropped",
 		metric.WithDescription("Watch events that were dropped because they had already been emitted. [Alpha]"),
 		metric.WithUnit("{event}"),
 	)
 	errs = errors.Join(errs, err)
-	builder.K8sWatchlistFramesOfAnotherKind, err = builder.meter.Int64Counter(
+	builder.K8sWatchlistEvents, err = builder.meter.Int64ObservableCounter(
+		"otelcol_k8s_watchlist_events",
+		metric.WithDescription("Watch events that were read from the API server, by the stream that they came with. The objects of a LIST count as added. [Alpha]"),
+		metric.WithUnit("{event}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.K8sWatchlistFramesOfAnotherKind, err = builder.meter.Int64ObservableCounter(
 		"otelcol_k8s_watchlist_frames_of_another_kind",
 		metric.WithDescription("Objects that arrived with a kind other than the resource's. Their records have the resource's kind. [Alpha]"),
 		metric.WithUnit("{frame}"),
 	)
 	errs = errors.Join(errs, err)
-	builder.K8sWatchlistGaps, err = builder.meter.Int64Counter(
+	builder.K8sWatchlistGaps, err = builder.meter.Int64ObservableCounter(
 		"otelcol_k8s_watchlist_gaps",
 		metric.WithDescription("Gaps in the history, of which only the net differences were emitted. [Alpha]"),
 		metric.WithUnit("{gap}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.K8sWatchlistInitialDuration, err = builder.meter.Float64ObservableGauge(
+		"otelcol_k8s_watchlist_initial_duration",
+		metric.WithDescription("Duration of reading the initial state, up to now while it is being read. [Alpha]"),
+		metric.WithUnit("s"),
+	)
+	errs = errors.Join(errs, err)
+	builder.K8sWatchlistInitialObjects, err = builder.meter.Int64ObservableGauge(
+		"otelcol_k8s_watchlist_initial_objects",
+		metric.WithDescription("Objects that were read of the initial state. [Alpha]"),
+		metric.WithUnit("{object}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.K8sWatchlistInventoryObjects, err = builder.meter.Int64ObservableGauge(
@@ -219,10 +756,23 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		metric.WithUnit("{object}"),
 	)
 	errs = errors.Join(errs, err)
-	builder.K8sWatchlistKept, err = builder.meter.Int64Counter(
+	builder.K8sWatchlistKept, err = builder.meter.Int64ObservableCounter(
 		"otelcol_k8s_watchlist_kept",
 		metric.WithDescription("Values that were not masked because redaction.keep names them. [Alpha]"),
 		metric.WithUnit("{value}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.K8sWatchlistLag, err = builder.meter.Float64Histogram(
+		"otelcol_k8s_watchlist_lag",
+		metric.WithDescription("Time from the server's time of a change, which is in whole seconds, until the next consumer accepted its record. Live changes only. [Alpha]"),
+		metric.WithUnit("s"),
+		metric.WithExplicitBucketBoundaries([]float64{1, 2, 5, 10, 30, 60, 300, 1800}...),
+	)
+	errs = errors.Join(errs, err)
+	builder.K8sWatchlistLastProgress, err = builder.meter.Float64ObservableGauge(
+		"otelcol_k8s_watchlist_last_progress",
+		metric.WithDescription("Time since something was last read of a resource, be it an event, a bookmark or a part of a list. Of several readers of the resource, the one that is furthest behind counts. [Alpha]"),
+		metric.WithUnit("s"),
 	)
 	errs = errors.Join(errs, err)
 	builder.K8sWatchlistOpenConnections, err = builder.meter.Int64ObservableGauge(
@@ -237,7 +787,7 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		metric.WithUnit("{stream}"),
 	)
 	errs = errors.Join(errs, err)
-	builder.K8sWatchlistPaused, err = builder.meter.Int64Counter(
+	builder.K8sWatchlistPaused, err = builder.meter.Int64ObservableCounter(
 		"otelcol_k8s_watchlist_paused",
 		metric.WithDescription("Times that a stream was closed on purpose because the queue stayed full. [Alpha]"),
 		metric.WithUnit("{pause}"),
@@ -249,9 +799,21 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		metric.WithUnit("By"),
 	)
 	errs = errors.Join(errs, err)
-	builder.K8sWatchlistReaderStates, err = builder.meter.Int64Counter(
+	builder.K8sWatchlistQueueLimitBytes, err = builder.meter.Int64ObservableGauge(
+		"otelcol_k8s_watchlist_queue_limit_bytes",
+		metric.WithDescription("Limit of queue_bytes, which is queue.max_bytes. [Alpha]"),
+		metric.WithUnit("By"),
+	)
+	errs = errors.Join(errs, err)
+	builder.K8sWatchlistQueueRecords, err = builder.meter.Int64ObservableGauge(
+		"otelcol_k8s_watchlist_queue_records",
+		metric.WithDescription("Records in the queue. [Alpha]"),
+		metric.WithUnit("{record}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.K8sWatchlistReaderStates, err = builder.meter.Int64ObservableCounter(
 		"otelcol_k8s_watchlist_reader_states",
-		metric.WithDescription("Times that a reader entered a state. [Alpha]"),
+		metric.WithDescription("Times that a reader entered a state. Only with telemetry.detailed. [Alpha]"),
 		metric.WithUnit("{change}"),
 	)
 	errs = errors.Join(errs, err)
@@ -261,67 +823,111 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		metric.WithUnit("{reader}"),
 	)
 	errs = errors.Join(errs, err)
-	builder.K8sWatchlistRecordsDropped, err = builder.meter.Int64Counter(
+	builder.K8sWatchlistReceived, err = builder.meter.Int64ObservableCounter(
+		"otelcol_k8s_watchlist_received",
+		metric.WithDescription("Bytes of watch events that were read from the API server, after decompression. [Alpha]"),
+		metric.WithUnit("By"),
+	)
+	errs = errors.Join(errs, err)
+	builder.K8sWatchlistRecordSize, err = builder.meter.Int64Histogram(
+		"otelcol_k8s_watchlist_record_size",
+		metric.WithDescription("Size of the objects in accepted records, as JSON after redaction. Only with telemetry.detailed. [Alpha]"),
+		metric.WithUnit("By"),
+		metric.WithExplicitBucketBoundaries([]float64{256, 1024, 4096, 16384, 65536, 262144, 1.048576e+06}...),
+	)
+	errs = errors.Join(errs, err)
+	builder.K8sWatchlistRecordsAccepted, err = builder.meter.Int64ObservableCounter(
+		"otelcol_k8s_watchlist_records_accepted",
+		metric.WithDescription("Records that the next consumer has accepted. [Alpha]"),
+		metric.WithUnit("{record}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.K8sWatchlistRecordsDropped, err = builder.meter.Int64ObservableCounter(
 		"otelcol_k8s_watchlist_records_dropped",
 		metric.WithDescription("Records that were dropped because the next consumer refused them permanently. [Alpha]"),
 		metric.WithUnit("{record}"),
 	)
 	errs = errors.Join(errs, err)
-	builder.K8sWatchlistRecordsExcluded, err = builder.meter.Int64Counter(
+	builder.K8sWatchlistRecordsExcluded, err = builder.meter.Int64ObservableCounter(
 		"otelcol_k8s_watchlist_records_excluded",
 		metric.WithDescription("Changes that did not become records because exclude_types names their type. [Alpha]"),
 		metric.WithUnit("{change}"),
 	)
 	errs = errors.Join(errs, err)
-	builder.K8sWatchlistRecordsTruncated, err = builder.meter.Int64Counter(
+	builder.K8sWatchlistRecordsTruncated, err = builder.meter.Int64ObservableCounter(
 		"otelcol_k8s_watchlist_records_truncated",
 		metric.WithDescription("Records that were larger than max_record_bytes, so that parts of their object are missing. [Alpha]"),
 		metric.WithUnit("{record}"),
 	)
 	errs = errors.Join(errs, err)
-	builder.K8sWatchlistRecovered, err = builder.meter.Int64Counter(
+	builder.K8sWatchlistRecovered, err = builder.meter.Int64ObservableCounter(
 		"otelcol_k8s_watchlist_recovered",
 		metric.WithDescription("Records marked as recovered or inferred, for changes that no live watch event reported. [Alpha]"),
 		metric.WithUnit("{record}"),
 	)
 	errs = errors.Join(errs, err)
-	builder.K8sWatchlistRedactionFailures, err = builder.meter.Int64Counter(
+	builder.K8sWatchlistRedactionFailures, err = builder.meter.Int64ObservableCounter(
 		"otelcol_k8s_watchlist_redaction_failures",
 		metric.WithDescription("Objects that could not be walked, so that only their identity was emitted. [Alpha]"),
 		metric.WithUnit("{object}"),
 	)
 	errs = errors.Join(errs, err)
-	builder.K8sWatchlistRedactions, err = builder.meter.Int64Counter(
+	builder.K8sWatchlistRedactions, err = builder.meter.Int64ObservableCounter(
 		"otelcol_k8s_watchlist_redactions",
 		metric.WithDescription("Values that were masked. [Alpha]"),
 		metric.WithUnit("{value}"),
 	)
 	errs = errors.Join(errs, err)
-	builder.K8sWatchlistRelists, err = builder.meter.Int64Counter(
+	builder.K8sWatchlistRelistDuration, err = builder.meter.Float64Histogram(
+		"otelcol_k8s_watchlist_relist_duration",
+		metric.WithDescription("Duration of complete relists. [Alpha]"),
+		metric.WithUnit("s"),
+		metric.WithExplicitBucketBoundaries([]float64{0.1, 0.5, 1, 5, 10, 30, 60, 120, 300, 600}...),
+	)
+	errs = errors.Join(errs, err)
+	builder.K8sWatchlistRelistFound, err = builder.meter.Int64ObservableCounter(
+		"otelcol_k8s_watchlist_relist_found",
+		metric.WithDescription("Objects that a relist found to differ from what had been emitted, so that the watch has missed a change. [Alpha]"),
+		metric.WithUnit("{object}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.K8sWatchlistRelists, err = builder.meter.Int64ObservableCounter(
 		"otelcol_k8s_watchlist_relists",
 		metric.WithDescription("Relists that ended. [Alpha]"),
 		metric.WithUnit("{relist}"),
 	)
 	errs = errors.Join(errs, err)
-	builder.K8sWatchlistStreamsEnded, err = builder.meter.Int64Counter(
+	builder.K8sWatchlistRequestErrors, err = builder.meter.Int64ObservableCounter(
+		"otelcol_k8s_watchlist_request_errors",
+		metric.WithDescription("Requests to the API server that were not answered, or with an error. [Alpha]"),
+		metric.WithUnit("{request}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.K8sWatchlistStreamsEnded, err = builder.meter.Int64ObservableCounter(
 		"otelcol_k8s_watchlist_streams_ended",
 		metric.WithDescription("Streams that ended. [Alpha]"),
 		metric.WithUnit("{stream}"),
 	)
 	errs = errors.Join(errs, err)
-	builder.K8sWatchlistStreamsOpened, err = builder.meter.Int64Counter(
+	builder.K8sWatchlistStreamsOpened, err = builder.meter.Int64ObservableCounter(
 		"otelcol_k8s_watchlist_streams_opened",
 		metric.WithDescription("Streams that were requested from the API server. [Alpha]"),
 		metric.WithUnit("{stream}"),
 	)
 	errs = errors.Join(errs, err)
-	builder.K8sWatchlistSuppressed, err = builder.meter.Int64Counter(
+	builder.K8sWatchlistSuppressed, err = builder.meter.Int64ObservableCounter(
 		"otelcol_k8s_watchlist_suppressed",
 		metric.WithDescription("Changes that were not emitted: modifications that change nothing of substance (reason noop), and of Kubernetes Events the states between the first and the last within events.dedup_interval, and deletions if events.deleted is false. [Alpha]"),
 		metric.WithUnit("{change}"),
 	)
 	errs = errors.Join(errs, err)
-	builder.K8sWatchlistUndecodableFrames, err = builder.meter.Int64Counter(
+	builder.K8sWatchlistThrottled, err = builder.meter.Float64ObservableCounter(
+		"otelcol_k8s_watchlist_throttled",
+		metric.WithDescription("Time that requests waited because of rate limits. [Alpha]"),
+		metric.WithUnit("s"),
+	)
+	errs = errors.Join(errs, err)
+	builder.K8sWatchlistUndecodableFrames, err = builder.meter.Int64ObservableCounter(
 		"otelcol_k8s_watchlist_undecodable_frames",
 		metric.WithDescription("Frames of a stream that could not be decoded. [Alpha]"),
 		metric.WithUnit("{frame}"),

@@ -164,6 +164,7 @@ func (f *follower) takeLive(c chunk) error {
 		f.began = time.Now()
 		f.listen()
 	}
+	f.received(c)
 	f.nowReading()
 	return nil
 }
@@ -171,7 +172,7 @@ func (f *follower) takeLive(c chunk) error {
 // abandonRelist notes that the live stream's end also ends a running relist.
 func (f *follower) abandonRelist() {
 	if f.successor != nil && f.successor.relist != nil {
-		f.Observer.RelistEnded("failed")
+		f.Observer.RelistEnded("failed", time.Since(f.successor.relist.began))
 		if f.successor.relist.quiet {
 			f.schedule.quiet = time.Now() // on the next stream
 			return

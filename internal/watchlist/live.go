@@ -17,6 +17,7 @@ func (r *Reader) liveFrame(ctx context.Context, s *stream, line []byte, onDeleti
 		r.Observer.FrameUndecodable()
 		return r.badFrame(err)
 	}
+	r.Observer.EventRead(f.event, Live)
 	switch f.event {
 	case watch.Added:
 		return r.liveObject(ctx, s, f, Added, onDeletion)

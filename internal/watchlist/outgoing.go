@@ -48,3 +48,25 @@ func (r *Reader) recovered(t Type) {
 		r.Observer.Recovered()
 	}
 }
+
+// received counts a part of an answer.
+func (r *Reader) received(c chunk) {
+	if len(c.frames) > 0 {
+		r.Observer.Received(len(c.frames))
+	}
+}
+
+// snapshotOrigin is the origin of the events of a snapshot.
+func (r *Reader) snapshotOrigin() Origin {
+	if r.position.none() {
+		return Initial
+	}
+	return Recovered
+}
+
+// foundByRelist counts an object that a relist found to differ, although the watch was open all the time.
+func (r *Reader) foundByRelist(t Type, missed *lostHistory) {
+	if missed.reason == reasonMissed {
+		r.Observer.RelistFound(t)
+	}
+}

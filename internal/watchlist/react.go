@@ -398,7 +398,11 @@ func (r *Reader) sweepRemoved(ctx context.Context) {
 
 // waitAsAsked waits before the next try, at least as long as the server asks for.
 func (r *Reader) waitAsAsked(ctx context.Context, err error) {
-	r.wait(ctx, max(r.backoff.NextBackOff(), retryAfter(err)))
+	asked := retryAfter(err)
+	if asked > 0 {
+		r.Observer.Throttled(asked)
+	}
+	r.wait(ctx, max(r.backoff.NextBackOff(), asked))
 }
 
 func (r *Reader) wait(ctx context.Context, d time.Duration) {

@@ -31,6 +31,7 @@ const (
 // emits every object, or that follows a relist with missed objects or several failed ones.
 type relist struct {
 	stream       *stream
+	began        time.Time
 	from         version // the position when it began
 	metadataOnly bool
 	quiet        bool // for a silent stream without bookmarks
@@ -63,6 +64,7 @@ func (f *follower) beginRelist(ctx context.Context, held *slot) error {
 	l := &relist{
 		from:    f.position.rv,
 		slot:    held,
+		began:   time.Now(),
 		pending: pendingObjects{objects: make(map[Key]pendingObject)},
 		deleted: make(map[Key]version),
 	}
@@ -128,6 +130,7 @@ func (f *follower) relistFrame(ctx context.Context, l *relist, line []byte) erro
 		f.unidentifiedInRelist(l, err)
 		return nil
 	}
+	f.Observer.EventRead(fr.event, Relist)
 	switch fr.event {
 	case watch.Added, watch.Modified:
 		return f.relistObject(ctx, l, fr)
@@ -290,7 +293,7 @@ func (f *follower) settleRelist(ctx context.Context, l *relist, missed *lostHist
 		return nil, err
 	}
 	f.unverified, f.lost = false, nil
-	f.Observer.RelistEnded("complete")
+	f.Observer.RelistEnded("complete", time.Since(l.began))
 	f.verified = verification{l.endVersion, f.Now()}
 	f.schedule.relistObjects, f.faults.failedRelists = false, 0
 	f.server.listNext = false
@@ -328,6 +331,7 @@ func (f *follower) settleAbsent(ctx context.Context, l *relist, missed *lostHist
 			f.deletedAhead[key] = l.endVersion
 		}
 		f.countDeletion(missed)
+		f.foundByRelist(Deleted, missed)
 	}
 	return nil
 }
@@ -485,6 +489,7 @@ func (f *follower) emitMissed(ctx context.Context, key Key, obj redact.Object, w
 	}
 	f.recovered(c.Type)
 	missed.count(c.Type)
+	f.foundByRelist(c.Type, missed)
 	return nil
 }
 

@@ -113,7 +113,7 @@ func (s *changesSeen) Offer(c Change) bool {
 
 func (*changesSeen) WaitForRoom(context.Context) error { return nil }
 
-func (s *changesSeen) RelistEnded(string) { s.relistEnded <- time.Now() }
+func (s *changesSeen) RelistEnded(string, time.Duration) { s.relistEnded <- time.Now() }
 
 func (s *changesSeen) between(from, to time.Time) (n int) {
 	s.mu.Lock()

@@ -619,18 +619,18 @@ func (o *countingObserver) count(what string) {
 	o.counts[what]++
 }
 
-func (o *countingObserver) StreamOpened(kind string)   { o.count("opened " + kind) }
-func (o *countingObserver) StreamEnded(reason string)  { o.count("ended " + reason) }
-func (o *countingObserver) DuplicateDropped()          { o.count("duplicate") }
-func (o *countingObserver) Excluded(t watchlist.Type)  { o.count("excluded " + typeNames[t]) }
-func (o *countingObserver) ObjectCut()                 { o.count("cut") }
-func (o *countingObserver) FrameUndecodable()          { o.count("undecodable") }
-func (o *countingObserver) Suppressed(reason string)   { o.count("suppressed " + reason) }
-func (o *countingObserver) FrameOfAnotherKind()        { o.count("other kind") }
-func (o *countingObserver) Recovered()                 { o.count("recovered") }
-func (o *countingObserver) GapRecorded(reason string)  { o.count("gap " + reason) }
-func (o *countingObserver) RelistEnded(outcome string) { o.count("relist " + outcome) }
-func (o *countingObserver) Paused()                    { o.count("paused") }
+func (o *countingObserver) StreamOpened(kind string)                    { o.count("opened " + kind) }
+func (o *countingObserver) StreamEnded(reason string)                   { o.count("ended " + reason) }
+func (o *countingObserver) DuplicateDropped()                           { o.count("duplicate") }
+func (o *countingObserver) Excluded(t watchlist.Type)                   { o.count("excluded " + typeNames[t]) }
+func (o *countingObserver) ObjectCut()                                  { o.count("cut") }
+func (o *countingObserver) FrameUndecodable()                           { o.count("undecodable") }
+func (o *countingObserver) Suppressed(reason string)                    { o.count("suppressed " + reason) }
+func (o *countingObserver) FrameOfAnotherKind()                         { o.count("other kind") }
+func (o *countingObserver) Recovered()                                  { o.count("recovered") }
+func (o *countingObserver) GapRecorded(reason string)                   { o.count("gap " + reason) }
+func (o *countingObserver) RelistEnded(outcome string, _ time.Duration) { o.count("relist " + outcome) }
+func (o *countingObserver) Paused()                                     { o.count("paused") }
 
 func (o *countingObserver) String() string {
 	var lines []string

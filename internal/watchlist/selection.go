@@ -230,8 +230,12 @@ func (r *Reader) emitEntering(ctx context.Context, c Change, timeout time.Durati
 	return nil
 }
 
-// isEntering reports whether the objects of a namespace are emitted from a whole snapshot because it enters the selection.
+// isEntering reports whether the objects of a namespace are emitted from a whole snapshot because it enters the selection, and
+// not because the scope is another one.
 func (r *Reader) isEntering(namespace string) bool {
+	if r.lost != nil && r.lost.widened {
+		return false
+	}
 	return r.namespaces != nil && r.namespaces.labels != nil && r.namespaces.labels.entering[namespace]
 }
 

@@ -115,6 +115,7 @@ func (r *Reader) readSnapshot(ctx context.Context, s *stream, pass *snapshotPass
 			} else if err != nil {
 				return err
 			}
+			r.received(c)
 			if c.opened {
 				held.answered()
 			} else {
@@ -161,6 +162,7 @@ func (r *Reader) snapshotFrame(ctx context.Context, pass *snapshotPass, line []b
 	if !pass.listed && pass.liveSince.IsZero() && (f.event == watch.Modified || f.event == watch.Deleted) {
 		pass.liveSince = time.Now()
 	}
+	r.Observer.EventRead(f.event, r.snapshotOrigin())
 	switch f.event {
 	case watch.Added, watch.Modified:
 		pass.received++
@@ -250,7 +252,7 @@ func (r *Reader) emitFromSnapshot(ctx context.Context, key Key, obj redact.Objec
 		return r.known(ctx, c)
 	case isKnown:
 		c.Type, c.Origin = Modified, Recovered
-	case !r.position.none() && (r.lost == nil || !r.lost.widened) && r.isEntering(obj.Namespace):
+	case !r.position.none() && r.isEntering(obj.Namespace):
 		return r.emitEntering(ctx, c, snapshotEmitTimeout)
 	case r.position.none():
 		if err := r.initial.begin(ctx, r); err != nil {
@@ -276,6 +278,7 @@ func (r *Reader) emitFromSnapshot(ctx context.Context, key Key, obj redact.Objec
 	r.recovered(c.Type)
 	if r.lost != nil {
 		r.lost.count(c.Type)
+		r.foundByRelist(c.Type, r.lost)
 	}
 	return nil
 }
@@ -333,6 +336,7 @@ func (r *Reader) completeSnapshot(ctx context.Context, pass *snapshotPass, rv ve
 			}
 			if r.lost != nil {
 				r.countDeletion(r.lost)
+				r.foundByRelist(Deleted, r.lost)
 			}
 		}
 	}

@@ -120,6 +120,7 @@ func (f *follower) takeFromSuccessor(c chunk) {
 		f.failSuccessor(err)
 		return
 	}
+	f.received(c)
 	if c.head != nil && s.relist != nil {
 		f.tooLargeInRelist(s.relist, c.head)
 	}

@@ -47,6 +47,24 @@ type Middleman struct {
 
 	mu      sync.Mutex
 	answers map[string][]string
+	alter   func(line []byte) []byte
+}
+
+// Alter makes a function change each live event in JSON from now on. It returns one line, several, or none.
+func (m *Middleman) Alter(alter func(line []byte) []byte) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.alter = alter
+}
+
+// altered returns what is forwarded instead of a live event.
+func (m *Middleman) altered(line []byte) []byte {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.alter == nil {
+		return line
+	}
+	return m.alter(line)
 }
 
 // StartMiddleman starts such a server. It ends with the test.
@@ -147,11 +165,14 @@ func (m *Middleman) frames(response *http.Response) io.ReadCloser {
 					continue
 				}
 			}
-			if (live || resumed) && !isProtobuf && isNamed(content, m.fault.Unseen) {
-				continue
+			if (live || resumed) && !isProtobuf && err == nil {
+				if isNamed(content, m.fault.Unseen) {
+					continue
+				}
+				next.bytes = m.altered(content)
 			}
 			if !isProtobuf {
-				next.bytes = m.exaggerate(content)
+				next.bytes = m.exaggerate(next.bytes)
 			}
 			select {
 			case r.frames <- next:
