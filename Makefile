@@ -112,7 +112,7 @@ story-docs: STORY_FLAGS = -page docs/story.md
 story-docs: story ## Write the story in docs/story.md again
 
 .PHONY: test
-test: test-unit test-cost test-fuzz test-bench test-scripts test-ocb test-controlplane test-e2e test-command test-chaos ## Run all tests
+test: test-unit test-cost test-fuzz test-bench test-scripts test-monitoring test-ocb test-controlplane test-e2e test-command test-chaos ## Run all tests
 	@echo "all tests passed"
 
 .PHONY: test-unit
@@ -141,6 +141,10 @@ test-bench: ## Run the tests of the benchmarks: every contender reads everything
 .PHONY: test-scripts
 test-scripts: ## Run the tests of the scripts: which control plane binaries are used, release notes
 	@cd tools/checks && ../progress.sh "script tests" $(GO) test -count 1 -timeout 10m ./controlplane/ ./release/
+
+.PHONY: test-monitoring
+test-monitoring: ## Run the tests of the alerting rules and the dashboard, with Prometheus's own packages
+	@cd tools/monitoring && ../progress.sh "tests of rules and dashboard" $(GO) test -timeout 10m ./...
 
 .PHONY: test-ocb
 test-ocb: bin/tools/builder ## Build a Collector from this checkout in another folder, as described in README.md
@@ -198,6 +202,16 @@ measure-resources: $(COLLECTOR) ## Measure how the collector reads everything of
 	@folder=$$($(GET_CONTROL_PLANE)) || exit; cd test && \
 	KUBEBUILDER_ASSETS=$$folder OTELCOL_BINARY=$(CURDIR)/$(COLLECTOR) MEASURE_RESOURCES=1 \
 	../tools/progress.sh "measuring many resources" $(GO) test -v -count 1 -timeout 30m -run MeasureManyResources ./e2e
+
+.PHONY: monitoring
+monitoring: ## Write the alerting rules and the dashboard in deploy
+	@cd tools/monitoring && $(GO) run . ../..
+
+.PHONY: monitoring-pages
+monitoring-pages: $(COLLECTOR) ## Keep the metrics of a real run, with which the dashboard is tested
+	@folder=$$($(GET_CONTROL_PLANE)) || exit; cd test && \
+	KUBEBUILDER_ASSETS=$$folder OTELCOL_BINARY=$(CURDIR)/$(COLLECTOR) E2E_METRICS_PAGES=$(CURDIR)/tools/monitoring/testdata \
+	../tools/progress.sh "a run with every metric" $(GO) test -count 1 -timeout 10m -run '^TestEveryMetric$$' ./e2e
 
 .PHONY: records
 records: $(COLLECTOR) ## Print a real record of every kind, as OTLP JSON

@@ -2,11 +2,11 @@ package e2e
 
 import (
 	"bytes"
+	"compress/gzip"
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -160,14 +160,17 @@ service:
 	sink.Block()
 	until(func(n int) { s.CreatePods(t, fmt.Sprintf("blocked-%d", n), 50, harness.SmallPod) }, "paused")
 	sink.Accept()
+	// Not before all streams are open again: one that is lost while it is opened is given up only after 90 seconds.
+	sink.Records.AwaitFold(t, "pods", s.List(t, harness.Pods).State, 2*catchUp)
 	s.proxy.Cut()
 	until(nil, "request_errors", "code", "network")
 	s.proxy.Restore(t)
-	sink.Records.AwaitFold(t, "pods", s.List(t, harness.Pods).State, 2*catchUp)
+	s.CreatePods(t, "afterwards", 1, harness.SmallPod)
+	sink.Records.AwaitFold(t, "pods", s.List(t, harness.Pods).State, 4*catchUp)
 
 	pods := float64(len(s.List(t, harness.Pods).State))
 	for spelling, address := range map[string]string{"plain": plain, "suffixed": suffixed} {
-		harness.Poll(t, catchUp, "every metric to have a plausible value", func() string {
+		harness.Poll(t, 2*catchUp, "every metric to have a plausible value", func() string {
 			scraped, err := otelcol.ReadMetrics(t.Context(), address)
 			if err != nil {
 				return err.Error()
@@ -282,33 +285,37 @@ func (d declared) exposed(suffixed bool) string {
 // pagesFolder names the folder in which the metrics of the run are kept, for the test of the dashboard and the rules.
 const pagesFolder = "E2E_METRICS_PAGES"
 
-// keepPages reads the endpoints every second until the test ends, and keeps the pages as <folder>/<name>/<Unix time in
-// milliseconds>.
+// keepPages reads the endpoints every second until the test ends, and writes what they returned about the receivers into
+// <folder>/<name>.txt.gz. Each page begins with the line "# at" and the Unix time in milliseconds.
 func keepPages(t *testing.T, addresses map[string]string) {
 	t.Helper()
 	folder := os.Getenv(pagesFolder)
 	if folder == "" {
 		return
 	}
-	for name := range maps.Keys(addresses) {
-		if err := errors.Join(os.RemoveAll(filepath.Join(folder, name)), os.MkdirAll(filepath.Join(folder, name), 0o755)); err != nil {
-			t.Fatal(err)
-		}
+	pages := map[string]*bytes.Buffer{}
+	for name := range addresses {
+		pages[name] = &bytes.Buffer{}
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	running.Go(func() {
-		for ticker := time.NewTicker(time.Second); ; {
+		ticker := time.NewTicker(time.Second)
+		defer ticker.Stop()
+		for {
 			select {
 			case <-ctx.Done():
-				ticker.Stop()
 				return
 			case now := <-ticker.C:
 				for name, address := range addresses {
-					if page := readPage(ctx, address); page != nil {
-						path := filepath.Join(folder, name, fmt.Sprint(now.UnixMilli()))
-						if err := os.WriteFile(path, page, 0o600); err != nil {
-							t.Error(err)
+					page := readPage(ctx, address)
+					if page == nil {
+						continue
+					}
+					fmt.Fprintf(pages[name], "# at %d\n", now.UnixMilli())
+					for line := range bytes.Lines(page) {
+						if bytes.Contains(line, []byte("otelcol_k8s_watchlist_")) {
+							pages[name].Write(line)
 						}
 					}
 				}
@@ -318,6 +325,14 @@ func keepPages(t *testing.T, addresses map[string]string) {
 	t.Cleanup(func() {
 		cancel()
 		running.Wait()
+		for name, content := range pages {
+			var packed bytes.Buffer
+			w := gzip.NewWriter(&packed)
+			_, err := w.Write(content.Bytes())
+			if err := errors.Join(err, w.Close(), os.WriteFile(filepath.Join(folder, name+".txt.gz"), packed.Bytes(), 0o600)); err != nil {
+				t.Error(err)
+			}
+		}
 	})
 }
 
