@@ -30,6 +30,7 @@ func (r *Reader) restore(ctx context.Context) {
 		}
 		return
 	}
+	r.outdated = r.inventory.len() > 0
 	r.position = position{rv: parseVersion(progress.ResourceVersion), closed: progress.Closed, at: progress.At}
 	r.initial = snapshotSet{epoch: progress.Epoch, begun: progress.Epoch != "", objects: progress.Objects}
 	if progress.Denied != nil {

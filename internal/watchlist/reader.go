@@ -160,6 +160,9 @@ type Reader struct {
 	storage lateStorage
 	// unverified is set while the inventory has not been compared with the server since it was restored.
 	unverified bool
+	// outdated is set from a restore until a comparison is complete: in the meantime the inventory may hold an older
+	// content of an object than was emitted last. See isNoopOfSnapshot.
+	outdated bool
 
 	drops  drops  // not yet processed
 	denial denial // not yet reported

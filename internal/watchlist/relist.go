@@ -292,7 +292,7 @@ func (f *follower) settleRelist(ctx context.Context, l *relist, missed *lostHist
 	if err := f.emitRelistEnd(ctx, l, missed); err != nil {
 		return nil, err
 	}
-	f.unverified, f.lost = false, nil
+	f.unverified, f.outdated, f.lost = false, false, nil
 	f.Observer.RelistEnded("complete", time.Since(l.began))
 	f.verified = verification{l.endVersion, f.Now()}
 	f.schedule.relistObjects, f.faults.failedRelists = false, 0
@@ -436,7 +436,7 @@ func (f *follower) settlePending(ctx context.Context, l *relist, missed *lostHis
 			settled = false
 			l.pending.missed++
 			continue
-		case isKnown && f.isNoop(key, pending.object):
+		case isKnown && f.isNoopOfSnapshot(key, pending.object):
 			if err := f.settleNoop(ctx, l, missed, key, pending); err != nil {
 				return false, err
 			}

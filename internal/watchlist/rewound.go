@@ -99,7 +99,7 @@ func (r *Reader) emitOlder(ctx context.Context, pass *snapshotPass, at version) 
 	})
 	for _, obj := range objects {
 		key := keyOf(obj.Identity)
-		if r.isNoop(key, obj) { // later versions were only passed over, and are undone
+		if r.isNoopOfSnapshot(key, obj) { // later versions were only passed over, and are undone
 			if err := r.passOverInSnapshot(ctx, key, *obj); err != nil {
 				return err
 			}

@@ -227,7 +227,7 @@ func (r *Reader) snapshotObject(ctx context.Context, pass *snapshotPass, f frame
 		if r.isUnchanged(key, &obj, rv, known) {
 			return nil
 		}
-		if r.isNoop(key, &obj) {
+		if r.isNoopOfSnapshot(key, &obj) {
 			return r.passOverInSnapshot(ctx, key, obj)
 		}
 	}
@@ -343,7 +343,7 @@ func (r *Reader) completeSnapshot(ctx context.Context, pass *snapshotPass, rv ve
 	if err := r.emitComplete(ctx, pass, rv); err != nil {
 		return err
 	}
-	r.unverified = false
+	r.unverified, r.outdated = false, false
 	r.haveEntered()
 	if !pass.listed {
 		r.Knowledge.streamCompleted()
