@@ -29,9 +29,13 @@ func (r *Reader) isNoop(key Key, obj *redact.Object) bool {
 // isNoopOfSnapshot is isNoop for a version that a snapshot holds. An earlier process may have emitted other contents after
 // the one that its checkpoint has: it crashed before their acceptance was written, or never learned of it. A watch delivers
 // these again in order, but a snapshot shows only the last one. If that equals the checkpoint's, it may still differ from
-// what was emitted, so it is emitted until a comparison is complete.
+// what was emitted, so it is emitted until a comparison is complete. The version of the last record itself is never repeated:
+// only a restore of etcd could have undone a later one.
 func (r *Reader) isNoopOfSnapshot(key Key, obj *redact.Object) bool {
-	return !r.outdated && r.isNoop(key, obj)
+	if r.outdated && parseVersion(obj.ResourceVersion) != r.inventory.record(key) {
+		return false
+	}
+	return r.isNoop(key, obj)
 }
 
 // passOver notes a version of an object that is not emitted.
