@@ -274,7 +274,11 @@ func (l *liveCluster) list(ctx context.Context, s verify.Scope) (map[string]veri
 	} else if err != nil {
 		return nil, unreachable(fmt.Errorf("cannot find %s in the cluster: %w", s.Resource, err))
 	}
-	client := l.metadata.Resource(resource.WithVersion(versions[0].Version)).Namespace(s.Namespace)
+	namespace := s.Namespace
+	if versions[0].Namespaced {
+		namespace = scope.Scope{Namespace: s.Namespace, FieldSelector: s.FieldSelector}.InRequiredNamespace().Namespace
+	}
+	client := l.metadata.Resource(resource.WithVersion(versions[0].Version)).Namespace(namespace)
 	selects, err := l.selects(ctx, scope.ParseNamespaces(s.Among))
 	if err != nil {
 		return nil, err

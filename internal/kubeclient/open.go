@@ -90,6 +90,9 @@ func describe(req watchlist.Request) string {
 // https://kubernetes.io/docs/reference/using-api/api-concepts/#resource-uris
 func resourcePath(req watchlist.Request) []string {
 	r := req.Scope
+	if req.List && req.API.Namespaced {
+		r = r.InRequiredNamespace()
+	}
 	path := []string{"apis", r.Group, req.API.Version}
 	if r.Group == "" {
 		path = []string{"api", req.API.Version}

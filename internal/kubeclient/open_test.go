@@ -31,6 +31,8 @@ import (
 
 func TestRequests(t *testing.T) {
 	deployments := scope.New(schema.GroupResource{Group: "apps", Resource: "deployments"}, "shop", "app in (a,b)", "metadata.name=x")
+	inShop := scope.New(schema.GroupResource{Resource: "pods"}, "", "", "spec.nodeName=n,metadata.namespace==shop")
+	notInShop := scope.New(schema.GroupResource{Resource: "pods"}, "", "", "metadata.namespace!=shop")
 	tests := map[string]struct {
 		request watchlist.Request
 		path    string
@@ -84,6 +86,21 @@ func TestRequests(t *testing.T) {
 			request: watchlist.Request{Scope: pods, API: podAPI, List: true, Limit: 500, Continue: "eyJ2Ijo/", ResourceVersion: "42"},
 			path:    "/api/v1/pods",
 			query:   "limit=500&continue=eyJ2Ijo%2F",
+		},
+		"page with a selector for the namespace": {
+			request: watchlist.Request{Scope: inShop, API: podAPI, List: true, Limit: 500, Continue: "eyJ2Ijo/"},
+			path:    "/api/v1/namespaces/shop/pods",
+			query:   "limit=500&continue=eyJ2Ijo%2F&fieldSelector=metadata.namespace%3Dshop%2Cspec.nodeName%3Dn",
+		},
+		"page with a selector for other namespaces": {
+			request: watchlist.Request{Scope: notInShop, API: podAPI, List: true, Limit: 500},
+			path:    "/api/v1/pods",
+			query:   "limit=500&fieldSelector=metadata.namespace%21%3Dshop",
+		},
+		"watch with a selector for the namespace": {
+			request: watchlist.Request{Scope: inShop, API: podAPI, ResourceVersion: "42"},
+			path:    "/api/v1/pods",
+			query:   "watch=1&allowWatchBookmarks=true&resourceVersion=42&fieldSelector=metadata.namespace%3Dshop%2Cspec.nodeName%3Dn",
 		},
 		"page not older than": {
 			request: watchlist.Request{Scope: pods, API: podAPI, List: true, ResourceVersion: "42"},

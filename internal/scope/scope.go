@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/selection"
+	"k8s.io/apimachinery/pkg/util/validation"
 )
 
 // Scope is what one reader covers. It holds only what determines which objects are read, so that two spellings of a
@@ -74,6 +75,22 @@ func (s Scope) String() string {
 
 // Selective reports whether selectors limit the objects.
 func (s Scope) Selective() bool { return s.LabelSelector != "" || s.FieldSelector != "" }
+
+// InRequiredNamespace returns the scope in the namespace that its field selector requires, if it requires one. It has the same
+// objects. A list in pages has to be requested in that form: for a list of all namespaces with such a selector, the continue
+// token of kube-apiserver 1.37.2 lacks the namespace ("/web-1" rather than "/default/web-1"). Depending on the names, the
+// next page is then empty, without an error, or repeats objects.
+func (s Scope) InRequiredNamespace() Scope {
+	selector, err := fields.ParseSelector(s.FieldSelector)
+	if err != nil || s.Namespace != "" {
+		return s
+	}
+	namespace, ok := selector.RequiresExactMatch("metadata.namespace")
+	if ok && len(validation.IsDNS1123Label(namespace)) == 0 { // it becomes part of a path
+		s.Namespace = namespace
+	}
+	return s
+}
 
 // Rule returns the RBAC rule that allows to read the scope, as an element of the rules of a role in YAML.
 func (s Scope) Rule() string {

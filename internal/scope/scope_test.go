@@ -59,3 +59,23 @@ func TestBothGroupsOfEvents(t *testing.T) {
 	assert.False(t, IsEvents(schema.GroupResource{Group: "example.com", Resource: "events"}))
 	assert.False(t, IsEvents(schema.GroupResource{Resource: "pods"}))
 }
+
+func TestRequiredNamespace(t *testing.T) {
+	for selector, want := range map[string]string{
+		"metadata.namespace=shop":                   "shop",
+		"metadata.name=x,metadata.namespace==shop":  "shop",
+		"metadata.namespace!=shop":                  "",
+		"metadata.namespace=":                       "",
+		"metadata.namespace=../nodes":               "",
+		"metadata.name=shop":                        "",
+		"metadata.namespace=shop,cannot be, parsed": "",
+	} {
+		s := New(schema.GroupResource{Resource: "pods"}, "", "app=web", selector)
+		got := s.InRequiredNamespace()
+		assert.Equal(t, want, got.Namespace, selector)
+		got.Namespace = ""
+		assert.Equal(t, s, got, selector)
+	}
+	s := New(schema.GroupResource{Resource: "pods"}, "pay", "", "metadata.namespace=shop")
+	assert.Equal(t, s, s.InRequiredNamespace(), "no object is in both")
+}

@@ -10,7 +10,6 @@ import (
 	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/k8swatchlist/k8swatchlistreceiver/cmd/k8swatchlist/internal/roles"
@@ -259,7 +258,7 @@ func (c *check) count(ctx context.Context, s catalog.Resolved, may bool, to *Res
 		return nil
 	}
 	secret := s.Scope.GroupResource == secrets
-	request := watchlist.Request{Scope: inItsNamespace(s.Scope), API: s.API, List: true, Limit: sampled, MetadataOnly: secret}
+	request := watchlist.Request{Scope: s.Scope, API: s.API, List: true, Limit: sampled, MetadataOnly: secret}
 	first, size, err := c.page(ctx, request)
 	if err != nil {
 		if !kubeclient.Answered(err) && !errors.Is(err, errNoList) {
@@ -302,20 +301,6 @@ func (c *check) count(ctx context.Context, s catalog.Resolved, may bool, to *Res
 		*to.Bytes += n * average
 	}
 	return nil
-}
-
-// inItsNamespace returns a scope with the namespace that its field selector requires. kube-apiserver 1.37.2 answers with no
-// objects on the second page of a list of all namespaces with such a selector: it looks for the continuation behind
-// "/pods/defaultweb-1" rather than "/pods/default/web-1".
-func inItsNamespace(s scope.Scope) scope.Scope {
-	selector, err := fields.ParseSelector(s.FieldSelector)
-	if err != nil || s.Namespace != "" {
-		return s
-	}
-	if namespace, ok := selector.RequiresExactMatch("metadata.namespace"); ok {
-		s.Namespace = namespace
-	}
-	return s
 }
 
 func (c *check) page(ctx context.Context, request watchlist.Request) (p page, bytes int, err error) {
