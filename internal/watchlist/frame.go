@@ -37,22 +37,23 @@ func parseFrame(line []byte) (frame, error) {
 		end := bytes.IndexByte(rest[:min(len(rest), eventTypeMax)], '"')
 		if end > 0 {
 			object, ok := bytes.CutPrefix(rest[end:], []byte(frameObject))
-			if ok && len(object) > 1 && object[0] == '{' && object[len(object)-1] == frameSuffix {
-				return frame{event: eventType(rest[:end]), object: object[:len(object)-1]}, nil
+			event, isKnown := eventType(rest[:end])
+			if ok && isKnown && len(object) > 1 && object[0] == '{' && object[len(object)-1] == frameSuffix {
+				return frame{event: event, object: object[:len(object)-1]}, nil
 			}
 		}
 	}
 	return parseUnusualFrame(line)
 }
 
-// eventType avoids an allocation for the known types.
-func eventType(b []byte) watch.EventType {
+// eventType returns a known type without an allocation. Any other text may have to be decoded first.
+func eventType(b []byte) (event watch.EventType, isKnown bool) {
 	for _, known := range [...]watch.EventType{watch.Added, watch.Modified, watch.Deleted, watch.Bookmark, watch.Error} {
 		if string(b) == string(known) {
-			return known
+			return known, true
 		}
 	}
-	return watch.EventType(b)
+	return "", false
 }
 
 var errNotAFrame = errors.New("not a watch event")

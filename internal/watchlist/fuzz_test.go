@@ -65,6 +65,8 @@ func FuzzParseFrame(f *testing.F) {
 	f.Add([]byte(`{"type":"ADDED","object":{"a":1}}`))
 	f.Add([]byte(`{"object":{"a":1},"type":"DELETED"}`))
 	f.Add([]byte(`{"type":"ADDED","object":{"a":1},"more":{}}`))
+	f.Add([]byte("{\"type\":\"\xb8\",\"object\":{}}"))
+	f.Add([]byte(`{"type":"\u0041DDED","object":{}}`))
 	f.Fuzz(func(t *testing.T, line []byte) {
 		got, err := parseFrame(line)
 		if err != nil || !json.Valid(line) {
