@@ -17,8 +17,8 @@ import (
 )
 
 // Selected namespaces are read in one stream of all namespaces. Where the right for that is missing, they are read one by one,
-// as far as they are known. Which of the two it is, is found out before a reader starts, and stays so: a reader of all
-// namespaces would take over the checkpoints of the others.
+// as far as they are known. This is decided before a reader starts, and not changed later: a reader of all namespaces would take
+// over the checkpoints of the others.
 
 // access is whether a scope of all namespaces may be read.
 type access struct {
@@ -122,8 +122,8 @@ func (s *split) includes(key, one scope.Scope) bool {
 	return one == key && namespace != "" && s.among.Match(namespace)
 }
 
-// namesIn returns the namespaces that a split scope selects, as far as they are known; nil if nothing is known yet. complete
-// means that all of them are.
+// namesIn returns the namespaces that a split scope selects, as far as they are known, or nil if none is known yet. complete
+// means that all of them are known.
 func (c *Catalog) namesIn(ctx context.Context, s *split) (names []string, complete bool, err error) {
 	members, listed, err := c.namespaces.of(ctx, c, s.among.Labels).current()
 	switch {

@@ -41,8 +41,8 @@ func newStore(e *entry) *store {
 	}
 }
 
-// introduces reports whether the next consumer receives an object for the first time, or is told to forget it although it
-// exists: if its namespace is selected again after a crash, no event says so.
+// introduces reports whether the next consumer receives an object for the first time, or its deletion although it exists: its
+// namespace has left the selection, and no event reports the object if the namespace is selected again after a crash.
 func introduces(c *watchlist.Change) bool {
 	return c.Type == watchlist.Deleted && c.Origin == watchlist.Selection || c.Type == watchlist.Added || c.Type == watchlist.Snapshot && c.Origin != watchlist.Relist
 }

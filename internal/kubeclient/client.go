@@ -54,7 +54,7 @@ func WithLogger(logger *zap.Logger) Option {
 	return func(c *Client) { c.logger = logger }
 }
 
-// WithObserver sets who is told of failed requests and of waiting. Default: nobody.
+// WithObserver sets the observer of failed requests and of waiting. Default: none.
 func WithObserver(o Observer) Option {
 	return func(c *Client) { c.observer = o }
 }

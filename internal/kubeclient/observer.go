@@ -10,7 +10,7 @@ import (
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/watchlist"
 )
 
-// Observer is told about requests for metrics. It must not block, and is called concurrently.
+// Observer observes requests, for metrics. It must not block, and is called concurrently.
 type Observer interface {
 	// RequestFailed is called for each request that was not answered, or with an error. The verb is get, list or watch;
 	// the code is the status, 4xx or 5xx for rare ones, foreign for an answer that is not from Kubernetes, or network.

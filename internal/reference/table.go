@@ -43,7 +43,7 @@ var types = []string{"string", "int", "bool", "string[]", "map", "map[]"}
 // Attribute is what the table says about an attribute.
 type Attribute struct {
 	Name      string
-	Types     []string // one of which a value has
+	Types     []string // a value has one of these types
 	Places    []Place
 	Stability Stability
 }
