@@ -48,19 +48,13 @@ func FromLogs(logs plog.Logs) []Record {
 
 // FromRecord returns false for a record that is not of an object.
 func FromRecord(record plog.LogRecord) (Record, bool) {
-	attribute := func(key string) string {
-		v, ok := record.Attributes().Get(key)
-		if !ok {
-			return ""
-		}
-		return v.AsString()
-	}
+	attribute := func(key string) string { return text(record, key) }
 	if attribute("k8s.change.type") == "" {
 		return Record{}, false
 	}
 	r := Record{
 		UID:             attribute("k8s.object.uid"),
-		Resource:        attribute("k8s.resource.name"),
+		Resource:        Resource(record),
 		Namespace:       attribute("k8s.namespace.name"),
 		Name:            attribute("k8s.object.name"),
 		ResourceVersion: attribute("k8s.object.resource_version"),
@@ -71,10 +65,24 @@ func FromRecord(record plog.LogRecord) (Record, bool) {
 	if uid := attribute("k8s.event.uid"); uid != "" {
 		r.UID, r.Name, r.ResourceVersion = uid, attribute("k8s.event.name"), attribute("k8s.event.resource_version")
 	}
-	if group := attribute("k8s.resource.group"); group != "" {
-		r.Resource += "." + group
-	}
 	return r, true
+}
+
+// Resource returns the resource of any record as name and group: "pods", "deployments.apps".
+func Resource(record plog.LogRecord) string {
+	name := text(record, "k8s.resource.name")
+	if group := text(record, "k8s.resource.group"); group != "" {
+		name += "." + group
+	}
+	return name
+}
+
+func text(record plog.LogRecord, key string) string {
+	v, ok := record.Attributes().Get(key)
+	if !ok {
+		return ""
+	}
+	return v.AsString()
 }
 
 // State is the state of a consumer: by UID, the resourceVersion of the last record. If changes that change nothing are

@@ -50,10 +50,7 @@ func newRecord(record plog.LogRecord) Record {
 		return n
 	}
 	n.Stream = record.Attributes().AsRaw()
-	n.Resource = n.text("k8s.resource.name")
-	if group := n.text("k8s.resource.group"); group != "" {
-		n.Resource += "." + group
-	}
+	n.Resource = fold.Resource(record)
 	return n
 }
 

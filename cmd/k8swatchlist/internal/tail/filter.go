@@ -25,7 +25,7 @@ type Filter struct {
 // may be missing.
 func (f *Filter) shows(r plog.LogRecord) bool {
 	object, isObject := fold.FromRecord(r)
-	resource := resourceOf(r)
+	resource := fold.Resource(r)
 	namespace := text(r, "k8s.namespace.name")
 	if len(f.Resources) > 0 && !slices.Contains(f.Resources, resource) && !slices.Contains(f.Resources, text(r, "k8s.resource.name")) {
 		return false

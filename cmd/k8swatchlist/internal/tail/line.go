@@ -31,7 +31,7 @@ const maxDetail = 300
 // format returns a record with body: summary as a line.
 func format(r plog.LogRecord, colored bool) string {
 	object, isObject := fold.FromRecord(r)
-	kind, resource, name := gap, resourceOf(r), text(r, "k8s.namespace.name")
+	kind, resource, name := gap, fold.Resource(r), text(r, "k8s.namespace.name")
 	if isObject {
 		kind, name = object.Type, object.Name
 		if ns := object.Namespace; ns != "" && object.Resource != "namespaces" {
@@ -74,14 +74,6 @@ func printable(s string, most int) string {
 		s = string(runes[:most-1]) + "…"
 	}
 	return s
-}
-
-func resourceOf(r plog.LogRecord) string {
-	name := text(r, "k8s.resource.name")
-	if group := text(r, "k8s.resource.group"); group != "" {
-		name += "." + group
-	}
-	return name
 }
 
 func text(r plog.LogRecord, key string) string {

@@ -11,6 +11,8 @@ import (
 
 	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/pdata/plog"
+
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/fold"
 )
 
 // Options describe what is printed.
@@ -124,7 +126,7 @@ func (p *Printer) noteProgress(r plog.LogRecord) {
 	if r.EventName() != "k8s.snapshot.end" {
 		return
 	}
-	what := resourceOf(r)
+	what := fold.Resource(r)
 	if namespace := text(r, "k8s.namespace.name"); namespace != "" {
 		what += " in namespace " + namespace
 	}

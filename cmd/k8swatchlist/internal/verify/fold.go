@@ -146,7 +146,7 @@ func (f *Fold) add(r plog.LogRecord, cluster string, place Place) {
 		f.addScope(r)
 		a := r.Attributes()
 		f.Gaps = append(f.Gaps, Gap{
-			Resource: resourceOf(a), Reason: text(a, "k8s.gap.reason"),
+			Resource: fold.Resource(r), Reason: text(a, "k8s.gap.reason"),
 			From: text(a, "k8s.gap.from_resource_version"), To: text(a, "k8s.gap.to_resource_version"), Place: place.String(),
 		})
 	case r.EventName() == "k8s.snapshot.begin":
@@ -160,7 +160,7 @@ func (f *Fold) add(r plog.LogRecord, cluster string, place Place) {
 func (f *Fold) addScope(r plog.LogRecord) Scope {
 	a := r.Attributes()
 	s := Scope{
-		Resource:      resourceOf(a),
+		Resource:      fold.Resource(r),
 		Namespace:     text(a, "k8s.namespace.name"),
 		Among:         text(a, "k8s.resource.namespaces"),
 		LabelSelector: text(a, "k8s.resource.label_selector"),
@@ -262,14 +262,6 @@ func (f *Fold) find(finding Finding) { f.Findings = append(f.Findings, finding) 
 
 func of(object fold.Record, kind string, place Place, detail string) Finding {
 	return Finding{Kind: kind, Resource: object.Resource, Namespace: object.Namespace, Name: object.Name, UID: object.UID, Detail: detail, Place: place.String()}
-}
-
-func resourceOf(a pcommon.Map) string {
-	name := text(a, "k8s.resource.name")
-	if group := text(a, "k8s.resource.group"); group != "" {
-		name += "." + group
-	}
-	return name
 }
 
 func text(m pcommon.Map, key string) string {
