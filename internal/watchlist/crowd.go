@@ -27,6 +27,9 @@ type Crowd struct {
 	mu     sync.Mutex
 	groups map[string]*crowdGroup
 	wake   chan struct{}
+
+	initial     []*initialProgress // the initial states being read, the oldest first
+	progressDue time.Time          // when the log next says how far they are; zero: there are none
 }
 
 // crowdGroup counts the readers with the same entry.
@@ -59,19 +62,27 @@ func (c *Crowd) log(level zapcore.Level, message, cause string, of scope.Scope, 
 	c.groups[key] = &crowdGroup{level: level, message: message, until: time.Now().Add(crowdWindow)}
 	c.mu.Unlock()
 	c.logger.Log(level, message, fields...)
+	c.notify()
+}
+
+// notify makes Run look again at what is due.
+func (c *Crowd) notify() {
 	select {
 	case c.wake <- struct{}{}:
 	default:
 	}
 }
 
-// Run logs the counted entries until ctx ends.
+// Run logs the counted entries, and how far long initial states are, until ctx ends.
 func (c *Crowd) Run(ctx context.Context) {
 	for {
 		wait := c.flush(time.Now())
 		if ctx.Err() != nil {
 			c.flush(time.Now().Add(crowdWindow))
 			return
+		}
+		if next := c.logProgress(time.Now()); next > 0 && (wait == 0 || next < wait) {
+			wait = next
 		}
 		var due <-chan time.Time
 		if wait > 0 {

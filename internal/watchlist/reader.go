@@ -83,7 +83,7 @@ type Options struct {
 
 	Observer Observer
 	Logger   *zap.Logger
-	Crowd    *Crowd // shared with other readers; nil: this one logs for itself
+	Crowd    *Crowd // shared with other readers; nil: this one logs for itself, without progress
 }
 
 const (

@@ -88,12 +88,15 @@ func (r *Reader) readSnapshot(ctx context.Context, s *stream, pass *snapshotPass
 	limit := time.NewTimer(slowAnswer)
 	limit.Stop()
 	defer limit.Stop()
+	var progress *initialProgress
+	defer func() { r.Crowd.endInitial(progress) }()
 	for {
 		for line, ok := s.next(); ok; line, ok = s.next() {
 			if complete, err := r.snapshotFrame(ctx, pass, line); complete || err != nil {
 				return err
 			}
 		}
+		progress.note(pass.received, 0)
 		switch {
 		case !s.opened:
 		case s.listed:
@@ -116,8 +119,12 @@ func (r *Reader) readSnapshot(ctx context.Context, s *stream, pass *snapshotPass
 				return err
 			}
 			r.received(c)
+			progress.note(pass.received, len(c.frames))
 			if c.opened {
 				held.answered()
+				if r.position.none() {
+					progress = r.Crowd.beginInitial(r.Scope)
+				}
 			} else {
 				r.nowReading()
 			}
