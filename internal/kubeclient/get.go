@@ -1,6 +1,7 @@
 package kubeclient
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -23,18 +24,20 @@ const (
 	maxSmallBody = 64 << 20
 )
 
-// get is a GET request.
+// get is a GET request, or one of another method with content.
 type get struct {
-	path   []string // under the server's base path
-	query  url.Values
-	accept string
-	etag   string        // of a document that is already known; the answer is then errNotModified if it is still current
-	fresh  bool          // over a new connection
-	limit  time.Duration // on the whole response, from its headers on; 0 is none
-	list   bool          // a page of a LIST
-	stream bool          // a watch
-	resume bool          // has priority over other requests
-	onSent func()        // may be nil
+	method  string   // "" is GET
+	content []byte   // JSON
+	path    []string // under the server's base path
+	query   url.Values
+	accept  string
+	etag    string        // of a document that is already known; the answer is then errNotModified if it is still current
+	fresh   bool          // over a new connection
+	limit   time.Duration // on the whole response, from its headers on; 0 is none
+	list    bool          // a page of a LIST
+	stream  bool          // a watch
+	resume  bool          // has priority over other requests
+	onSent  func()        // may be nil
 }
 
 // timeoutError is a net.Error.
@@ -96,9 +99,12 @@ func (c *Client) send(ctx context.Context, cancel context.CancelCauseFunc, s *se
 	host := s.base.Host
 	target := s.base.JoinPath(g.path...)
 	target.RawQuery = g.query.Encode()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, target.String(), nil)
+	req, err := http.NewRequestWithContext(ctx, g.method, target.String(), bytes.NewReader(g.content))
 	if err != nil {
 		return nil, 0, err
+	}
+	if g.content != nil {
+		req.Header.Set("Content-Type", acceptJSON)
 	}
 	req.Header.Set("Accept", g.accept)
 	if g.etag != "" {

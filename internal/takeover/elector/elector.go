@@ -1,0 +1,218 @@
+// Package elector decides with a Lease which replica leads. It does what the rules of docs/takeover.md need and
+// client-go's leader election does not offer: it says when the request was sent that last proved the leadership, releases
+// the Lease only when it is told to, and lets replicas go first that are ready. Both can compete for the same Lease. The
+// receiver does not use it yet.
+package elector
+
+import (
+	"context"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/kubeclient"
+)
+
+// Leases reads and writes the Lease; see [kubeclient.Leases].
+type Leases interface {
+	Get(context.Context) (kubeclient.Lease, error)
+	Put(context.Context, kubeclient.Lease) (kubeclient.Lease, error)
+}
+
+// Options configure an elector. LeaseDuration must be longer than RenewDeadline, and that longer than RetryPeriod.
+type Options struct {
+	Leases Leases
+	// Identity names this process in the Lease. A process that is started again must have another one: it may not
+	// continue the leadership of the one before it.
+	Identity string
+
+	LeaseDuration time.Duration // how long others wait for a renewal
+	RenewDeadline time.Duration // how long a proof of leadership is good for
+	RetryPeriod   time.Duration // between two renewals
+
+	// Ready reports whether this replica can lead without loss. One that cannot waits another LeaseDuration before it
+	// takes a Lease that nobody holds. nil: it always can.
+	Ready func() bool
+	// Changed is called when the replica begins and ceases to lead. It must return at once.
+	Changed func(leads bool)
+	// Report is called with the error when the Lease can no longer be read or written, and with nil when it can again.
+	Report func(error)
+}
+
+// Elector competes for a Lease.
+type Elector struct {
+	Options
+
+	mu    sync.Mutex
+	leads bool
+	proof time.Time // when the request was sent that last proved the leadership
+
+	// Used only by Run.
+	lease   kubeclient.Lease // as last read
+	changed time.Time        // when it was first read like that
+	free    time.Time        // since when nobody has held it; zero: somebody does
+	failing bool
+}
+
+// New returns an elector that does nothing before Run.
+func New(o Options) *Elector { return &Elector{Options: o} }
+
+// Run competes for the Lease until ctx ends, and then releases it if it is held. So ctx has to outlive everything that is
+// done as the leader: first deliver and publish what was read, then end ctx, and Run returns once the Lease is released.
+func (e *Elector) Run(ctx context.Context) {
+	for ctx.Err() == nil {
+		e.try(ctx)
+		timer := time.NewTimer(e.pause())
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+		}
+		e.expire()
+	}
+	e.release()
+}
+
+// Deadline returns until when no other replica can lead, and false if this one does not lead. It has a monotonic clock
+// reading, which goes on while the process is stopped.
+func (e *Elector) Deadline() (time.Time, bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.proof.Add(e.RenewDeadline), e.leads && time.Since(e.proof) <= e.RenewDeadline
+}
+
+// Leads reports whether a batch may begin now.
+func (e *Elector) Leads() bool {
+	_, leads := e.Deadline()
+	return leads
+}
+
+// pause returns the time to the next try. The leader's never exceeds the deadline, and candidates spread theirs.
+func (e *Elector) pause() time.Duration {
+	deadline, leads := e.Deadline()
+	if leads {
+		return min(e.RetryPeriod, time.Until(deadline)+time.Millisecond)
+	}
+	return e.RetryPeriod + rand.N(e.RetryPeriod*12/10)
+}
+
+// expire ends the leadership if its proof is too old.
+func (e *Elector) expire() {
+	if !e.Leads() {
+		e.set(false, time.Time{})
+	}
+}
+
+func (e *Elector) set(leads bool, proof time.Time) {
+	e.mu.Lock()
+	before := e.leads
+	e.leads, e.proof = leads, proof
+	e.mu.Unlock()
+	if before != leads && e.Changed != nil {
+		e.Changed(leads)
+	}
+}
+
+// try reads the Lease, and takes or renews it if that is due. A request takes no longer than the leadership is proved.
+func (e *Elector) try(ctx context.Context) {
+	limit := e.RenewDeadline / 2
+	if deadline, leads := e.Deadline(); leads {
+		limit = min(limit, time.Until(deadline))
+	}
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	lease, err := e.Leases.Get(ctx)
+	switch {
+	case apierrors.IsNotFound(err):
+		lease = kubeclient.Lease{}
+	case err != nil:
+		e.report(ctx, err)
+		return
+	}
+	e.observe(lease)
+	mine := lease.Holder == e.Identity
+	if !mine {
+		e.set(false, time.Time{})
+		if e.isHeld() || e.letsOthersLead() {
+			e.report(ctx, nil)
+			return
+		}
+	}
+	e.take(ctx, lease, mine)
+}
+
+// observe notes when the Lease was seen to change, by the own clock: that of its holder may be wrong.
+func (e *Elector) observe(lease kubeclient.Lease) {
+	same := lease.Holder == e.lease.Holder && lease.Transitions == e.lease.Transitions && lease.Renewed.Equal(e.lease.Renewed)
+	if !same || e.changed.IsZero() {
+		e.changed = time.Now()
+	}
+	e.lease = lease
+	switch {
+	case e.isHeld():
+		e.free = time.Time{}
+	case e.free.IsZero():
+		e.free = time.Now()
+	}
+}
+
+// isHeld reports whether somebody may hold the Lease. A holder that asked for a longer duration has it.
+func (e *Elector) isHeld() bool {
+	return e.lease.Holder != "" && time.Since(e.changed) <= max(e.LeaseDuration, e.lease.Duration)
+}
+
+// letsOthersLead reports whether the replica waits for one that is ready.
+func (e *Elector) letsOthersLead() bool {
+	return e.Ready != nil && !e.Ready() && time.Since(e.free) < e.LeaseDuration
+}
+
+// take writes the Lease. The leadership is proved as of now, before the request: until others read what it writes, they
+// go by an earlier state.
+func (e *Elector) take(ctx context.Context, lease kubeclient.Lease, mine bool) {
+	now := time.Now()
+	wanted := lease
+	wanted.Holder, wanted.Duration, wanted.Renewed = e.Identity, e.LeaseDuration, now
+	if !mine {
+		wanted.Acquired = now
+		wanted.Transitions++
+	}
+	written, err := e.Leases.Put(ctx, wanted)
+	switch {
+	case err == nil:
+		e.observe(written)
+		e.set(true, now)
+	case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err):
+		err = nil // somebody else was faster; the next try will show who
+	}
+	e.report(ctx, err)
+}
+
+// release gives the Lease up, so that others need not wait until it ends. Whatever becomes of the request, this replica
+// no longer leads.
+func (e *Elector) release() {
+	leads := e.Leads()
+	e.set(false, time.Time{})
+	if !leads {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), e.RenewDeadline/2)
+	defer cancel()
+	lease, err := e.Leases.Get(ctx)
+	if err != nil || lease.Holder != e.Identity {
+		return
+	}
+	lease.Holder, lease.Duration, lease.Renewed = "", time.Second, time.Now()
+	_, _ = e.Leases.Put(ctx, lease) // else it ends by itself
+}
+
+// report reports the first of several failures in a row, and the success after them. The end of the caller's context is
+// no failure.
+func (e *Elector) report(ctx context.Context, err error) {
+	if e.Report == nil || err != nil && ctx.Err() == context.Canceled || err == nil && !e.failing || err != nil && e.failing {
+		return
+	}
+	e.failing = err != nil
+	e.Report(err)
+}
