@@ -53,6 +53,7 @@ type Elector struct {
 	lease   kubeclient.Lease // as last read
 	changed time.Time        // when it was first read like that
 	free    time.Time        // since when nobody has held it; zero: somebody does
+	written bool             // the Lease may name this replica: it was asked to, and was not read to name another since
 	failing bool
 }
 
@@ -105,7 +106,9 @@ func (e *Elector) expire() {
 	}
 }
 
+// set notes what is known of the leadership. A proof that came too late is none.
 func (e *Elector) set(leads bool, proof time.Time) {
+	leads = leads && time.Since(proof) <= e.RenewDeadline
 	e.mu.Lock()
 	before := e.leads
 	e.leads, e.proof = leads, proof
@@ -134,6 +137,7 @@ func (e *Elector) try(ctx context.Context) {
 	e.observe(lease)
 	mine := lease.Holder == e.Identity
 	if !mine {
+		e.written = false
 		e.set(false, time.Time{})
 		if e.isHeld() || e.letsOthersLead() {
 			e.report(ctx, nil)
@@ -178,6 +182,7 @@ func (e *Elector) take(ctx context.Context, lease kubeclient.Lease, mine bool) {
 		wanted.Acquired = now
 		wanted.Transitions++
 	}
+	e.written = true
 	written, err := e.Leases.Put(ctx, wanted)
 	switch {
 	case err == nil:
@@ -190,21 +195,24 @@ func (e *Elector) take(ctx context.Context, lease kubeclient.Lease, mine bool) {
 }
 
 // release gives the Lease up, so that others need not wait until it ends. Whatever becomes of the request, this replica
-// no longer leads.
+// no longer leads. It is also given up if it is only possible that it is held, since a write was not answered.
 func (e *Elector) release() {
-	leads := e.Leads()
 	e.set(false, time.Time{})
-	if !leads {
+	if !e.written {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), e.RenewDeadline/2)
 	defer cancel()
-	lease, err := e.Leases.Get(ctx)
-	if err != nil || lease.Holder != e.Identity {
-		return
+	for range 3 { // such a write may arrive in between
+		lease, err := e.Leases.Get(ctx)
+		if err != nil || lease.Holder != e.Identity {
+			return
+		}
+		lease.Holder, lease.Duration, lease.Renewed = "", time.Second, time.Now()
+		if _, err = e.Leases.Put(ctx, lease); !apierrors.IsConflict(err) {
+			return // if it was not released, it ends by itself
+		}
 	}
-	lease.Holder, lease.Duration, lease.Renewed = "", time.Second, time.Now()
-	_, _ = e.Leases.Put(ctx, lease) // else it ends by itself
 }
 
 // report reports the first of several failures in a row, and the success after them. The end of the caller's context is

@@ -260,6 +260,33 @@ func TestProofIsThatOfTheRequest(t *testing.T) {
 	})
 }
 
+// A process that was stopped while it waited for the answer, as if it took as long, never led.
+func TestProofThatIsTooOld(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &store{}
+		stopped := start(t, s, "stopped", func(o *Options) { o.Leases.(*client).answerIn = renewDeadline + time.Second })
+		time.Sleep(time.Minute)
+		assert.Equal(t, "stopped", s.now().Holder)
+		assert.False(t, stopped.Leads())
+		stopped.mu.Lock()
+		defer stopped.mu.Unlock()
+		assert.Empty(t, stopped.leading)
+	})
+}
+
+// Who stops while a write is not answered does not know that it holds the Lease, and releases it all the same.
+func TestReleasedWithoutAnAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &store{}
+		r := start(t, s, "replica-0", func(o *Options) { o.Leases.(*client).loses = true })
+		synctest.Wait()
+		require.Equal(t, "replica-0", s.now().Holder)
+		r.client.is(func() { r.client.loses = false })
+		r.stop()
+		assert.Empty(t, s.now().Holder)
+	})
+}
+
 // A process that is started again does not continue the leadership of the one before.
 func TestRestartedProcessWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
