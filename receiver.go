@@ -12,6 +12,7 @@ import (
 	"go.opentelemetry.io/collector/receiver/receiverhelper"
 
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/checkpoint"
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/clientlog"
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/delivery"
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/diff"
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/entity"
@@ -48,6 +49,8 @@ type watchlistReceiver struct {
 	crowd     *watchlist.Crowd
 	readers   readers
 	session   *session
+
+	detachClientLog func()
 }
 
 func newReceiver(cfg *Config, set receiver.Settings, next consumer.Logs) (receiver.Logs, error) {
@@ -77,6 +80,16 @@ func newReceiver(cfg *Config, set receiver.Settings, next consumer.Logs) (receiv
 // Start fails only if the receiver can never work, for example because the kubeconfig does not exist. It waits for an
 // API server that does not answer, a resource that is not served, and missing rights.
 func (r *watchlistReceiver) Start(ctx context.Context, host component.Host) error {
+	detach := clientlog.Attach(r.set.Logger)
+	if err := r.start(ctx, host); err != nil {
+		detach()
+		return err
+	}
+	r.detachClientLog = detach
+	return nil
+}
+
+func (r *watchlistReceiver) start(ctx context.Context, host component.Host) error {
 	var err error
 	r.client, err = kubeclient.Connect(r.cfg.ClientOptions(r.set.BuildInfo.Version),
 		kubeclient.WithOpenings(openings), kubeclient.WithLogger(r.set.Logger), kubeclient.WithObserver(r.telemetry))
@@ -125,6 +138,7 @@ func (r *watchlistReceiver) Shutdown(ctx context.Context) error {
 		err = errors.Join(err, r.keeper.Shutdown(ctx))
 	}
 	r.client.Close()
+	r.detachClientLog()
 	r.telemetry.builder.Shutdown()
 	return err
 }
