@@ -11,6 +11,7 @@ import (
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/glob"
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/kubeclient"
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/scope"
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/shard"
 )
 
 // Config is the configuration of the receiver. Keys shared with the Collector's other Kubernetes components have the
@@ -56,6 +57,9 @@ type Config struct {
 
 	// Resources are the Kubernetes resources to read. At least one.
 	Resources []ResourceConfig `mapstructure:"resources"`
+
+	// Shard makes the receiver read only a part of the objects, so that several can share the work.
+	Shard ShardConfig `mapstructure:"shard"`
 
 	// Relist configures how the receiver makes sure that it missed nothing.
 	Relist RelistConfig `mapstructure:"relist"`
@@ -294,6 +298,7 @@ func createDefaultConfig() component.Config {
 		AuthType:     kubeclient.AuthServiceAccount,
 		KubeAPIQPS:   20,
 		KubeAPIBurst: 40,
+		Shard:        defaultShard(),
 		Relist: RelistConfig{
 			Interval:       6 * time.Hour,
 			Emit:           emitChanges,
@@ -349,6 +354,8 @@ func (c *Config) ClientOptions(version string) kubeclient.Options {
 		Burst:       c.KubeAPIBurst,
 		UserAgent:   userAgent,
 		Compression: c.Compression,
+
+		NoShardSelector: c.Shard.Server == shardServerOff,
 	}
 }
 
@@ -358,7 +365,7 @@ func (c *Config) Specs() []catalog.Spec {
 	for i := range c.Resources {
 		specs = append(specs, c.Resources[i].specs(i)...)
 	}
-	return specs
+	return c.withShard(specs)
 }
 
 // reads reports whether the configuration includes a scope.
@@ -374,7 +381,7 @@ func (c *Config) entryOf(of scope.Scope) *ResourceConfig {
 			entries = append(entries, &c.Resources[i])
 		}
 	}
-	if i := catalog.Reading(specs, of); i >= 0 {
+	if i := catalog.Reading(specs, of.Of(shard.Shard{})); i >= 0 { // shards do not matter
 		return entries[i]
 	}
 	return nil

@@ -18,6 +18,7 @@ import (
 
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/catalog"
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/kubeclient"
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/shard"
 )
 
 // loadConfig loads a configuration file in the same way as the Collector.
@@ -93,6 +94,7 @@ func TestDefaultConfig(t *testing.T) {
 		KubeAPIBurst: 40,
 		Resources:    []ResourceConfig{{Name: "pods"}},
 		Relist:       RelistConfig{Interval: 6 * time.Hour, Emit: "changes", RotateInterval: 30 * time.Minute},
+		Shard:        ShardConfig{Total: 1, By: "uid", Server: "auto"},
 		InitialState: "emit",
 		Checkpoint:   CheckpointConfig{Interval: time.Second, MaxChanges: 1000},
 		Body:         "map",
@@ -123,7 +125,10 @@ func TestEveryKey(t *testing.T) {
 		Burst:       40,
 		UserAgent:   "audit-collector/1.2",
 		Compression: true,
+
+		NoShardSelector: true,
 	}, cfg.ClientOptions("1.2.3"))
+	assert.Equal(t, ShardConfig{Total: 4, Index: 2, By: "namespace", Server: "off"}, cfg.Shard)
 	assert.Equal(t, "prod-eu-1", cfg.ClusterName)
 	assert.Equal(t, RelistConfig{Interval: 24 * time.Hour, Emit: "snapshot", RotateInterval: 10 * time.Minute}, cfg.Relist)
 	assert.Equal(t, "file_storage/k8s", cfg.Storage.String())
@@ -156,7 +161,7 @@ func TestEveryKey(t *testing.T) {
 	assert.Equal(t, BatchConfig{MaxRecords: 1000, MaxBytes: 1048576}, cfg.Batch)
 
 	const rbac = "rbac.authorization.k8s.io"
-	assert.Equal(t, []catalog.Spec{
+	specs := []catalog.Spec{
 		{GroupResource: schema.GroupResource{Group: rbac, Resource: "roles"}, GroupKnown: true, Key: "resources[0] (rbac)"},
 		{GroupResource: schema.GroupResource{Group: rbac, Resource: "rolebindings"}, GroupKnown: true, Key: "resources[0] (rbac)"},
 		{GroupResource: schema.GroupResource{Group: rbac, Resource: "clusterroles"}, GroupKnown: true, Key: "resources[0] (rbac)"},
@@ -175,7 +180,11 @@ func TestEveryKey(t *testing.T) {
 			Pattern:    catalog.ParsePattern("*.cert-manager.io").Excluding([]string{"*requests.cert-manager.io", "rbac"}, true),
 			Namespaces: []string{"shop", "team-*"}, ExcludeNamespaces: []string{"team-test", "team-x-*"}, NamespaceLabels: "env=prod", Key: "resources[6]",
 		},
-	}, cfg.Specs())
+	}
+	for i := range specs {
+		specs[i].Shard = shard.Shard{Index: 2, Total: 4, By: shard.Namespace}
+	}
+	assert.Equal(t, specs, cfg.Specs())
 }
 
 func TestEntitiesShortForm(t *testing.T) {

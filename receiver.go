@@ -164,6 +164,7 @@ func (r *watchlistReceiver) newKeeper(host component.Host) (*checkpoint.Keeper, 
 		Cluster: func() checkpoint.Cluster {
 			return checkpoint.Cluster{UID: r.records.ClusterUID(), Fingerprint: r.client.Fingerprint()}
 		},
+		Shard:  r.cfg.Shard.shard(),
 		Wanted: r.cfg.reads,
 		Report: r.health.report,
 		Wrote:  r.telemetry.wrote,

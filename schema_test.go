@@ -305,6 +305,8 @@ func (w *schemaWriter) of(v reflect.Value, set func(string)) jsonSchema {
 		return jsonSchema{"type": "object", "additionalProperties": jsonSchema{"type": []string{"string", "number", "boolean"}}}
 	}
 	switch v.Kind() {
+	case reflect.Interface: // shard.index
+		return anyOf(jsonSchema{"type": "integer", "minimum": 0}, jsonSchema{"enum": []string{shardIndexAuto}})
 	case reflect.Struct:
 		return w.structure(v)
 	case reflect.Slice:

@@ -31,6 +31,9 @@ func (c *Config) Validate() error {
 	var errs []error
 	errs = append(errs, c.validateClient()...)
 	errs = append(errs, c.validateResources()...)
+	for _, err := range c.Shard.validate() {
+		errs = append(errs, fmt.Errorf("shard.%w", err))
+	}
 	errs = append(errs, c.Relist.validate()...)
 	if c.InitialState != initialEmit && c.InitialState != initialSkip {
 		errs = append(errs, fmt.Errorf("initial_state: %q is not one of emit, skip", c.InitialState))

@@ -11,6 +11,7 @@ import (
 
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/glob"
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/scope"
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/shard"
 )
 
 // Spec is one configured resource, after presets are expanded. Whether the server serves it, and in which version, is
@@ -33,6 +34,7 @@ type Spec struct {
 	NamespaceLabels   string   // a label selector of namespaces; "" is any
 	LabelSelector     string
 	FieldSelector     string
+	Shard             shard.Shard // whose objects are read
 
 	// Key names the place in the configuration, for messages: "resources[2]", or "resources[2] (rbac)" for a preset.
 	Key string
@@ -65,7 +67,7 @@ func (s Spec) EachNamespace() []string {
 
 // scopes returns what is read of a resource.
 func (s Spec) scopes(resource schema.GroupResource, namespaced bool) []scope.Scope {
-	all := scope.New(resource, "", s.LabelSelector, s.FieldSelector)
+	all := scope.New(resource, "", s.LabelSelector, s.FieldSelector).Of(s.Shard)
 	each := s.EachNamespace()
 	switch {
 	case !namespaced:

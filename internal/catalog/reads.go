@@ -66,5 +66,5 @@ func (s Spec) readsOneByOne(of scope.Scope) bool {
 	all := of
 	all.Namespace = ""
 	return of.Namespace != "" && len(s.EachNamespace()) == 0 && s.among().String() != "" && s.among().Match(of.Namespace) &&
-		all == scope.New(of.GroupResource, "", s.LabelSelector, s.FieldSelector)
+		all == scope.New(of.GroupResource, "", s.LabelSelector, s.FieldSelector).Of(s.Shard)
 }

@@ -26,6 +26,9 @@ type storedProgress struct {
 	Epoch   string `json:"epoch,omitempty"`
 	Objects int    `json:"objects,omitempty"`
 
+	// Resharded is where the checkpoints of another shard ended, until a gap record was accepted that begins there.
+	Resharded *storedVerification `json:"resharded,omitempty"`
+
 	// The selected namespaces whose objects were emitted, if they are selected by their labels.
 	Selected watchlist.SelectedNamespaces `json:"selected,omitempty"`
 
@@ -132,6 +135,9 @@ func (p storedProgress) restored() watchlist.Progress {
 	}
 	if p.Lost != nil {
 		restored.Lost = p.Lost.restored()
+	}
+	if p.Resharded != nil {
+		restored.Resharded = &watchlist.GapInfo{FromRV: p.Resharded.ResourceVersion, From: p.Resharded.Time}
 	}
 	if d := p.Denied; d != nil {
 		restored.Denied = &watchlist.GapInfo{FromRV: d.From, ToRV: d.To, From: d.Time, Dropped: d.Records}

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/scope"
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/shard"
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/watchlist"
 )
 
@@ -23,6 +24,7 @@ import (
 //	object/<id>/<key>         an object of the inventory
 //	probe                     nothing; written to test whether the storage works again
 //	migrated                  when the previous layout was migrated
+//	shard                     the shard for which the storage was used last; missing if nothing was divided
 const (
 	clientName       = "checkpoints_v2"
 	checkpointPrefix = "checkpoint/"
@@ -30,6 +32,7 @@ const (
 	scopeSuffix      = "/scope"
 	migratedKey      = "migrated"
 	probeKey         = "probe"
+	shardKey         = "shard"
 )
 
 func scopeKey(id string) string    { return checkpointPrefix + id + scopeSuffix }
@@ -63,6 +66,9 @@ type entry struct {
 	Among         string    `json:"namespaces,omitempty"` // see [scope.Scope]
 	LabelSelector string    `json:"labelSelector,omitempty"`
 	FieldSelector string    `json:"fieldSelector,omitempty"`
+	ShardIndex    int       `json:"shardIndex,omitempty"`
+	ShardTotal    int       `json:"shardTotal,omitempty"`
+	ShardBy       shard.By  `json:"shardBy,omitempty"`
 	Cluster       Cluster   `json:"cluster"`
 	ReadAt        time.Time `json:"readAt"` // when a reader last used it
 	// Lent holds the namespaces whose objects were passed to other checkpoints, each as a text of [scope.Namespaces].
@@ -73,33 +79,39 @@ func newEntry(s scope.Scope) *entry {
 	return &entry{
 		id: newID(), Group: s.Group, Resource: s.Resource, Namespace: s.Namespace, Among: s.Among,
 		LabelSelector: s.LabelSelector, FieldSelector: s.FieldSelector,
+		ShardIndex: s.Shard.Index, ShardTotal: s.Shard.Total, ShardBy: s.Shard.By,
 	}
+}
+
+func (e *entry) shard() shard.Shard {
+	return shard.Shard{Index: e.ShardIndex, Total: e.ShardTotal, By: e.ShardBy}
 }
 
 func (e *entry) scope() scope.Scope {
 	s := scope.New(schema.GroupResource{Group: e.Group, Resource: e.Resource}, e.Namespace, e.LabelSelector, e.FieldSelector)
 	s.Among = e.Among
-	return s
+	return s.Of(e.shard())
 }
 
 func (e *entry) encode() ([]byte, error) { return json.Marshal(e) }
 
-// covers reports whether the checkpoint holds everything known of the namespaces of a scope, and nothing that is to be
-// emitted as no longer selected.
+// covers reports whether the checkpoint holds everything known of the namespaces and the shard of a scope, and nothing that is
+// to be emitted as no longer selected.
 func (e *entry) covers(s scope.Scope) bool {
-	return e.scope().Namespaces().Labels == s.Namespaces().Labels && e.scope().Namespaces().Cover(s.Namespaces()) && !slices.ContainsFunc(e.Lent, func(lent string) bool {
+	return e.shard().Covers(s.Shard) && e.scope().Namespaces().Labels == s.Namespaces().Labels && e.scope().Namespaces().Cover(s.Namespaces()) && !slices.ContainsFunc(e.Lent, func(lent string) bool {
 		return scope.ParseNamespaces(lent).Overlap(s.Namespaces())
 	})
 }
 
-// overlaps reports whether the checkpoint may hold objects in the namespaces of a scope.
+// overlaps reports whether the checkpoint may hold objects in the namespaces and the shard of a scope.
 func (e *entry) overlaps(s scope.Scope) bool {
-	return e.scope().Namespaces().Overlap(s.Namespaces()) && !slices.ContainsFunc(e.Lent, func(lent string) bool {
+	return e.shard().Overlaps(s.Shard) && e.scope().Namespaces().Overlap(s.Namespaces()) && !slices.ContainsFunc(e.Lent, func(lent string) bool {
 		return scope.ParseNamespaces(lent).Cover(s.Namespaces())
 	})
 }
 
-// within reports whether a checkpoint holds only objects in the namespaces of a scope.
+// within reports whether a checkpoint holds only objects in the namespaces of a scope. Whatever it holds of other shards, other
+// processes read now.
 func (e *entry) within(s scope.Scope) bool { return s.Namespaces().Cover(e.scope().Namespaces()) }
 
 // Cluster holds what is known of the identity of the cluster.

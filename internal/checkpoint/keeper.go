@@ -14,6 +14,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/scope"
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/shard"
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/watchlist"
 )
 
@@ -24,6 +25,8 @@ type Options struct {
 
 	// Cluster returns what is known of the cluster, which may become more over time.
 	Cluster func() Cluster
+	// Shard is the one of all readers.
+	Shard shard.Shard
 	// Wanted reports whether a scope is configured, so that its checkpoint must not be used for another one. nil: only
 	// open scopes are.
 	Wanted func(scope.Scope) bool

@@ -19,6 +19,7 @@ import (
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/memstorage"
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/redact"
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/scope"
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/shard"
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/watchlist"
 )
 
@@ -42,7 +43,12 @@ func begin(extension storage.Extension, logger *zap.Logger) *life {
 
 func beginIn(cluster Cluster, extension storage.Extension, logger *zap.Logger, wanted ...scope.Scope) *life {
 	l := &life{cluster: cluster, wanted: wanted}
+	var part shard.Shard // a receiver reads only one
+	if len(wanted) > 0 {
+		part = wanted[0].Shard
+	}
 	l.Keeper = NewKeeper(Options{
+		Shard:     part,
 		Extension: extension, Interval: time.Second, MaxChanges: 100, Logger: logger,
 		Cluster: func() Cluster { return l.cluster },
 		Wanted:  func(s scope.Scope) bool { return slices.Contains(l.wanted, s) },

@@ -260,6 +260,8 @@ func (k *Keeper) choose(p *plan, cluster Cluster, stored map[string]progressOf, 
 	case p.own == nil && len(p.parts) == 1 && sameSelectors(p.parts[0].scope(), p.scope) && p.parts[0].covers(p.scope) && stored[p.parts[0].id].ResourceVersion != "":
 		// A larger scope that was read up to some version includes this one up to that version.
 		p.store.progress, p.err = stored[p.parts[0].id].storedProgress, stored[p.parts[0].id].err
+	case !p.isOfItsShard():
+		p.store.progress, p.err = resharded(p.sources(), stored)
 	default:
 		p.store.progress, p.err = joined(p.sources(), stored)
 	}
@@ -349,7 +351,8 @@ func (k *Keeper) readObjects(plans []*plan) error {
 
 // take passes the reader an object of one of its checkpoints.
 func (p *plan) take(from, object string, o watchlist.Stored) {
-	if p.err != nil || p.scope.Namespace != "" && o.Namespace != p.scope.Namespace || !p.namespaces.Match(o.Namespace) {
+	if p.err != nil || p.scope.Namespace != "" && o.Namespace != p.scope.Namespace || !p.namespaces.Match(o.Namespace) ||
+		!p.scope.Shard.Owns(o.UID, o.Namespace) {
 		return
 	}
 	if p.unversioned {
@@ -409,7 +412,7 @@ func (k *Keeper) finish(p *plan, cluster Cluster) {
 func (k *Keeper) takeOver(p *plan) {
 	var from []string
 	for _, e := range p.parts {
-		from = append(from, e.scope().String())
+		from = append(from, e.describe())
 		if k.index[e.id] == nil {
 			continue // another reader found it damaged
 		}
@@ -454,7 +457,7 @@ func (k *Keeper) logAfresh(of scope.Scope, cluster Cluster, isRead func(scope.Sc
 		if e.scope().GroupResource != of.GroupResource || same && isRead(e.scope()) {
 			continue
 		}
-		others = append(others, e.scope().String())
+		others = append(others, e.describe())
 		switch {
 		case why != "" || same:
 		case certain:

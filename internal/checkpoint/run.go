@@ -223,6 +223,10 @@ func (k *Keeper) open() error {
 		_ = client.Close(k.ctx) // the first error is more useful
 		return err
 	}
+	if err := k.followShard(client); err != nil {
+		_ = client.Close(k.ctx)
+		return err
+	}
 	k.client = client
 	k.tidy()
 	return nil

@@ -111,8 +111,11 @@ func (s *store) drop(c *watchlist.Change) {
 	s.changed = true
 }
 
-// reported subtracts what an accepted gap record reports from the dropped records.
+// reported notes an accepted gap record, and subtracts what it reports from the dropped records.
 func (s *store) reported(g *watchlist.GapInfo) {
+	if g.Reason == watchlist.ReasonResharded {
+		s.progress.Resharded, s.changed = nil, true
+	}
 	d := s.progress.Denied
 	if d == nil || g.Dropped == 0 {
 		return
@@ -137,7 +140,7 @@ func (s *store) advance(c *watchlist.Change) {
 	case c.Type == watchlist.Suspected:
 		p.Lost = lossOf(watchlist.Suspicion{Doubt: c.Doubt, Gap: *c.Gap})
 	case c.Type == watchlist.SnapshotBegin && c.Origin == watchlist.Initial:
-		*p = storedProgress{Epoch: c.Snapshot.Epoch, Denied: p.Denied}
+		*p = storedProgress{Epoch: c.Snapshot.Epoch, Denied: p.Denied, Resharded: p.Resharded}
 	case c.Type == watchlist.Snapshot && c.Origin == watchlist.Initial:
 		p.Objects++
 	case c.Origin == watchlist.Recovered && p.Lost != nil:

@@ -48,6 +48,9 @@ type Options struct {
 	UserAgent   string
 	Compression bool // let the API server compress its answers
 
+	// NoShardSelector leaves it to the reader to pass over the objects of other shards.
+	NoShardSelector bool
+
 	// Dial replaces the opening of TCP connections, in tests.
 	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
 }

@@ -21,6 +21,7 @@ type Client struct {
 	tracker       *connrotation.ConnectionTracker // of all connections
 	requests      *Pacer
 	openings      *Pacer // may be nil
+	noShards      bool   // see Options.NoShardSelector
 	headerTimeout time.Duration
 	watchGrace    time.Duration
 	logger        *zap.Logger
@@ -59,9 +60,15 @@ func WithObserver(o Observer) Option {
 	return func(c *Client) { c.observer = o }
 }
 
+// withoutShards leaves shards out of requests.
+func withoutShards(c *Client) { c.noShards = true }
+
 // Connect returns a client for the API server and the credentials that o describes. It reads files and the environment
 // and does not use the network. A kubeconfig is read again when its content changes.
 func Connect(o Options, options ...Option) (*Client, error) {
+	if o.NoShardSelector {
+		options = append(options, withoutShards)
+	}
 	if o.AuthType != AuthKubeConfig {
 		cfg, err := RESTConfig(o)
 		if err != nil {

@@ -51,7 +51,7 @@ func (c *Client) Open(ctx context.Context, req watchlist.Request) (io.ReadCloser
 	}
 	body, err := c.get(ctx, get{
 		path:   resourcePath(req),
-		query:  query(req),
+		query:  c.query(req),
 		accept: accept(req),
 		fresh:  req.FreshConnection,
 		limit:  limit,
@@ -103,7 +103,7 @@ func resourcePath(req watchlist.Request) []string {
 	return append(path, r.Resource)
 }
 
-func query(req watchlist.Request) url.Values {
+func (c *Client) query(req watchlist.Request) url.Values {
 	q := url.Values{}
 	set := func(key, value string) {
 		if value != "" {
@@ -112,6 +112,9 @@ func query(req watchlist.Request) url.Values {
 	}
 	set("labelSelector", req.Scope.LabelSelector)
 	set("fieldSelector", req.Scope.FieldSelector)
+	if !c.noShards {
+		set("shardSelector", req.Scope.Shard.Selector())
+	}
 	if req.List {
 		if req.Limit > 0 {
 			q.Set("limit", strconv.Itoa(req.Limit))

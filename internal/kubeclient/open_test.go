@@ -26,6 +26,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/pipenet"
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/shard"
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/watchlist"
 )
 
@@ -33,11 +34,13 @@ func TestRequests(t *testing.T) {
 	deployments := scope.New(schema.GroupResource{Group: "apps", Resource: "deployments"}, "shop", "app in (a,b)", "metadata.name=x")
 	inShop := scope.New(schema.GroupResource{Resource: "pods"}, "", "", "spec.nodeName=n,metadata.namespace==shop")
 	notInShop := scope.New(schema.GroupResource{Resource: "pods"}, "", "", "metadata.namespace!=shop")
+	shardOfPods := pods.Of(shard.Shard{Index: 1, Total: 4})
 	tests := map[string]struct {
 		request watchlist.Request
 		path    string
 		query   string
 		accept  string
+		unasked bool // see Options.NoShardSelector
 	}{
 		"snapshot": {
 			request: watchlist.Request{Scope: pods, API: podAPI, SendInitialEvents: true, Timeout: 5 * time.Minute},
@@ -66,6 +69,32 @@ func TestRequests(t *testing.T) {
 			path:    "/api/v1/pods",
 			query:   "limit=500",
 			accept:  "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json",
+		},
+		"shard": {
+			request: watchlist.Request{Scope: shardOfPods, API: podAPI, SendInitialEvents: true, MetadataOnly: true, ResourceVersion: "42"},
+			path:    "/api/v1/pods",
+			query: "watch=1&allowWatchBookmarks=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&resourceVersion=42" +
+				"&shardSelector=shardRange%28object.metadata.uid%2C+%270x4000000000000000%27%2C+%270x8000000000000000%27%29",
+			accept: "application/vnd.kubernetes.protobuf;as=PartialObjectMetadata;g=meta.k8s.io;v=v1," +
+				"application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json",
+		},
+		"shard of a watch": {
+			request: watchlist.Request{Scope: shardOfPods, API: podAPI, ResourceVersion: "42"},
+			path:    "/api/v1/pods",
+			query: "watch=1&allowWatchBookmarks=true&resourceVersion=42" +
+				"&shardSelector=shardRange%28object.metadata.uid%2C+%270x4000000000000000%27%2C+%270x8000000000000000%27%29",
+		},
+		"shard of a page": {
+			request: watchlist.Request{Scope: shardOfPods, API: podAPI, List: true, Limit: 500, Continue: "eyJ2Ijo/"},
+			path:    "/api/v1/pods",
+			query: "limit=500&continue=eyJ2Ijo%2F" +
+				"&shardSelector=shardRange%28object.metadata.uid%2C+%270x4000000000000000%27%2C+%270x8000000000000000%27%29",
+		},
+		"shard that the server is not asked for": {
+			request: watchlist.Request{Scope: shardOfPods, API: podAPI, ResourceVersion: "42"},
+			path:    "/api/v1/pods",
+			query:   "watch=1&allowWatchBookmarks=true&resourceVersion=42",
+			unasked: true,
 		},
 		"server's timeout": {
 			request: watchlist.Request{Scope: pods, API: podAPI, ResourceVersion: "42"},
@@ -119,6 +148,7 @@ func TestRequests(t *testing.T) {
 				got = r
 				_, _ = io.WriteString(w, answer)
 			})
+			client.noShards = tt.unasked
 			client.session.base.Path = "/k8s/clusters/c-1/" // as behind a proxy for several clusters
 			body, err := client.Open(t.Context(), tt.request)
 			require.NoError(t, err)

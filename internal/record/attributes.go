@@ -32,6 +32,10 @@ const (
 	keyResourceLabelSelector = "k8s.resource.label_selector"
 	keyResourceFieldSelector = "k8s.resource.field_selector"
 
+	keyShardIndex = "k8s.watchlist.shard.index"
+	keyShardTotal = "k8s.watchlist.shard.total"
+	keyShardBy    = "k8s.watchlist.shard.by"
+
 	keyObjectKind            = "k8s.object.kind"
 	keyObjectName            = "k8s.object.name"
 	keyObjectUID             = "k8s.object.uid"
@@ -127,6 +131,11 @@ func putScope(m pcommon.Map, s *scope.Scope) {
 	putNonEmpty(m, keyResourceNamespaces, s.Among)
 	putNonEmpty(m, keyResourceLabelSelector, s.LabelSelector)
 	putNonEmpty(m, keyResourceFieldSelector, s.FieldSelector)
+	if s.Shard.Divided() {
+		m.PutInt(keyShardIndex, int64(s.Shard.Index))
+		m.PutInt(keyShardTotal, int64(s.Shard.Total))
+		m.PutStr(keyShardBy, s.Shard.By.String())
+	}
 }
 
 func putGap(m pcommon.Map, g *watchlist.GapInfo, isOfEvents bool) {

@@ -17,6 +17,7 @@ import (
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/diff"
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/redact"
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/scope"
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/shard"
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/watchlist"
 )
 
@@ -26,11 +27,12 @@ var (
 	marked  = time.Date(2026, 3, 3, 10, 0, 0, 0, time.UTC)
 	read    = time.Date(2026, 3, 4, 11, 0, 0, 123456789, time.UTC)
 
-	pods    = &scope.Scope{GroupResource: schema.GroupResource{Resource: "pods"}}
-	nodes   = &scope.Scope{GroupResource: schema.GroupResource{Resource: "nodes"}}
-	events  = &scope.Scope{GroupResource: schema.GroupResource{Resource: "events"}}
-	events2 = &scope.Scope{GroupResource: schema.GroupResource{Group: "events.k8s.io", Resource: "events"}}
-	teamWeb = &scope.Scope{GroupResource: schema.GroupResource{Group: "apps", Resource: "deployments"}, Namespace: "shop", LabelSelector: "team=web", FieldSelector: "metadata.name!=x"}
+	pods        = &scope.Scope{GroupResource: schema.GroupResource{Resource: "pods"}}
+	nodes       = &scope.Scope{GroupResource: schema.GroupResource{Resource: "nodes"}}
+	events      = &scope.Scope{GroupResource: schema.GroupResource{Resource: "events"}}
+	events2     = &scope.Scope{GroupResource: schema.GroupResource{Group: "events.k8s.io", Resource: "events"}}
+	shardOfPods = &scope.Scope{GroupResource: pods.GroupResource, Shard: shard.Shard{Index: 2, Total: 4, By: shard.Namespace}}
+	teamWeb     = &scope.Scope{GroupResource: schema.GroupResource{Group: "apps", Resource: "deployments"}, Namespace: "shop", LabelSelector: "team=web", FieldSelector: "metadata.name!=x"}
 )
 
 func pod() redact.Object {
@@ -325,6 +327,22 @@ func recordCases() []recordCase {
 				"net differences: 0 added, 0 modified, 0 deleted",
 		},
 		{
+			name: "gap of a shard",
+			change: watchlist.Change{Scope: shardOfPods, Type: watchlist.Gap, Origin: watchlist.Recovered, ReadAt: read,
+				Gap: &watchlist.GapInfo{Reason: "resharded", FromRV: "7", ToRV: "9"}},
+			event:     "k8s.watch.gap",
+			severity:  plog.SeverityNumberWarn,
+			timestamp: read,
+			attributes: map[string]any{
+				"k8s.change.origin": "recovered", "k8s.resource.name": "pods",
+				"k8s.watchlist.shard.index": int64(2), "k8s.watchlist.shard.total": int64(4), "k8s.watchlist.shard.by": "namespace",
+				"k8s.gap.reason": "resharded", "k8s.gap.from_resource_version": "7", "k8s.gap.to_resource_version": "9",
+				"k8s.gap.added": int64(0), "k8s.gap.modified": int64(0), "k8s.gap.deleted": int64(0),
+			},
+			body: "the watch of pods did not see every change between resource versions 7 and 9 (resharded); " +
+				"net differences: 0 added, 0 modified, 0 deleted",
+		},
+		{
 			name: "gap with few details",
 			change: watchlist.Change{Scope: pods, Type: watchlist.Gap, Origin: watchlist.Recovered, ReadAt: read,
 				Gap: &watchlist.GapInfo{Reason: "history_reset", ToRV: "9"}},
@@ -349,6 +367,18 @@ func recordCases() []recordCase {
 				"k8s.resource.name": "deployments", "k8s.resource.group": "apps", "k8s.namespace.name": "shop",
 				"k8s.resource.label_selector": "team=web", "k8s.resource.field_selector": "metadata.name!=x",
 				"k8s.snapshot.epoch": "e7",
+			},
+		},
+		{
+			name: "end of the set of a shard",
+			change: watchlist.Change{Scope: shardOfPods, Type: watchlist.SnapshotEnd, Origin: watchlist.Initial, ReadAt: read,
+				Snapshot: &watchlist.SnapshotInfo{Epoch: "e7", ResourceVersion: "300", Objects: 2}},
+			event:     "k8s.snapshot.end",
+			timestamp: read,
+			attributes: map[string]any{
+				"k8s.change.origin": "initial", "k8s.resource.name": "pods",
+				"k8s.watchlist.shard.index": int64(2), "k8s.watchlist.shard.total": int64(4), "k8s.watchlist.shard.by": "namespace",
+				"k8s.snapshot.epoch": "e7", "k8s.snapshot.resource_version": "300", "k8s.snapshot.objects": int64(2),
 			},
 		},
 		{

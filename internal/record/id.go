@@ -41,6 +41,9 @@ func changeID(c *watchlist.Change, clusterUID string) string {
 		}
 		part(c.Scope.LabelSelector)
 		part(c.Scope.FieldSelector)
+		if c.Scope.Shard.Divided() {
+			part(c.Scope.Shard.String())
+		}
 		if c.Gap != nil {
 			part(c.Gap.FromRV)
 			part(c.Gap.ToRV)

@@ -14,6 +14,7 @@ import (
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/redact"
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/reference"
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/scope"
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/shard"
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/watchlist"
 )
 
@@ -79,7 +80,7 @@ func TestReference(t *testing.T) {
 	}
 	unnamed := watchlist.Change{Scope: events, Type: watchlist.Gap, Gap: &watchlist.GapInfo{Reason: "undecodable", Object: redact.Identity{Name: "e"}}}
 	changes = append(changes, unnamed)
-	some := scope.New(schema.GroupResource{Resource: "pods"}, "", "", "").In(scope.Namespaces{Include: []string{"team-*"}})
+	some := scope.New(schema.GroupResource{Resource: "pods"}, "", "", "").In(scope.Namespaces{Include: []string{"team-*"}}).Of(shard.Shard{Index: 1, Total: 2})
 	changes = append(changes, watchlist.Change{Scope: &some, Type: watchlist.SnapshotBegin, Snapshot: &watchlist.SnapshotInfo{Epoch: "e"}},
 		watchlist.Change{Scope: &some, Type: watchlist.Gap, Gap: &watchlist.GapInfo{Reason: "expired", FromRV: "1", ToRV: "2"}})
 	for _, o := range options {

@@ -169,5 +169,8 @@ func scopeText(s *scope.Scope) string {
 	if s.FieldSelector != "" {
 		what.WriteString(" with fields " + s.FieldSelector)
 	}
+	if s.Shard.Divided() {
+		what.WriteString(" in shard " + s.Shard.String())
+	}
 	return what.String()
 }

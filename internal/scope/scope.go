@@ -13,6 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/shard"
 )
 
 // Scope is what one reader covers. It holds only what determines which objects are read, so that two spellings of a
@@ -25,6 +27,7 @@ type Scope struct {
 	Among         string // if Namespace is "": the text of the selected [Namespaces]; "" is all
 	LabelSelector string // in canonical form
 	FieldSelector string // in canonical form
+	Shard         shard.Shard
 }
 
 // New returns the scope of a resource with selectors in any spelling. A selector that cannot be parsed is kept as it
@@ -44,6 +47,14 @@ func (s Scope) In(n Namespaces) Scope {
 	return s
 }
 
+// Of returns the part of the scope that belongs to a shard.
+func (s Scope) Of(part shard.Shard) Scope {
+	if s.Shard = part; !part.Divided() {
+		s.Shard = shard.Shard{}
+	}
+	return s
+}
+
 // Namespaces returns the namespaces whose objects are in the scope.
 func (s Scope) Namespaces() Namespaces {
 	if s.Namespace != "" {
@@ -54,10 +65,15 @@ func (s Scope) Namespaces() Namespaces {
 
 // Key returns the scope as text that is the same in every process and unique to the scope.
 func (s Scope) Key() string {
-	return strings.Join([]string{s.Group, s.Resource, s.Namespace, s.Among, s.LabelSelector, s.FieldSelector}, "\x00")
+	parts := []string{s.Group, s.Resource, s.Namespace, s.Among, s.LabelSelector, s.FieldSelector}
+	if s.Shard.Divided() {
+		parts = append(parts, s.Shard.String())
+	}
+	return strings.Join(parts, "\x00")
 }
 
-// String names the scope for people: "deployments.apps in namespace shop (team=web)".
+// String names the scope for people: "deployments.apps in namespace shop (team=web)". All scopes of a receiver belong to the
+// same shard, which is left out.
 func (s Scope) String() string {
 	name := s.GroupResource.String()
 	if s.Namespace != "" {
@@ -102,6 +118,7 @@ func (s Scope) LogFields() []zap.Field {
 	fields := []zap.Field{zap.String("group", s.Group), zap.String("resource", s.Resource)}
 	for _, optional := range [...]struct{ key, value string }{
 		{"namespace", s.Namespace}, {"namespaces", s.Among}, {"label_selector", s.LabelSelector}, {"field_selector", s.FieldSelector},
+		{"shard", s.Shard.String()},
 	} {
 		if optional.value != "" {
 			fields = append(fields, zap.String(optional.key, optional.value))

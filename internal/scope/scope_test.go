@@ -5,6 +5,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/shard"
 )
 
 var deployments = schema.GroupResource{Group: "apps", Resource: "deployments"}
@@ -40,6 +42,8 @@ func TestEveryPartDistinguishesScopes(t *testing.T) {
 		New(deployments, "", "", "").In(Namespaces{Include: []string{"shop"}}),
 		New(deployments, "", "a=b", ""),
 		New(deployments, "", "", "a=b"),
+		New(deployments, "", "", "").Of(shard.Shard{Index: 1, Total: 2}),
+		New(deployments, "", "", "").Of(shard.Shard{Index: 1, Total: 2, By: shard.Namespace}),
 	}
 	keys, names := map[string]bool{}, map[string]bool{}
 	for _, s := range scopes {
@@ -47,7 +51,8 @@ func TestEveryPartDistinguishesScopes(t *testing.T) {
 		names[s.String()] = true
 	}
 	assert.Len(t, keys, len(scopes))
-	assert.Len(t, names, len(scopes)-1, "label and field selectors look alike to people")
+	assert.Len(t, names, len(scopes)-3, "label and field selectors look alike to people, and shards are not named")
+	assert.Equal(t, scopes[0], New(deployments, "", "", "").Of(shard.Shard{Total: 1, By: shard.Namespace}), "nothing is divided")
 	assert.Equal(t, "deployments.apps in namespace shop (team=x; a=b)", New(deployments, "shop", "team=x", "a=b").String())
 	assert.Equal(t, "deployments.apps in namespaces pay,team-*,!team-x", New(deployments, "", "", "").In(
 		Namespaces{Include: []string{"team-*", "pay"}, Exclude: []string{"team-x"}}).String())

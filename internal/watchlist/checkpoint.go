@@ -33,6 +33,7 @@ func (r *Reader) restore(ctx context.Context) {
 	r.outdated = r.inventory.len() > 0
 	r.position = position{rv: parseVersion(progress.ResourceVersion), closed: progress.Closed, at: progress.At}
 	r.initial = snapshotSet{epoch: progress.Epoch, begun: progress.Epoch != "", objects: progress.Objects}
+	r.initial.resharded = progress.Resharded
 	if progress.Denied != nil {
 		r.restoreDenial(progress.Denied)
 	}

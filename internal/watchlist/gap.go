@@ -98,6 +98,9 @@ func ScopeChange(rv string, at time.Time) Suspicion {
 	return Suspicion{Doubt: suspected, Gap: GapInfo{Reason: reasonScopeChanged, FromRV: rv, From: at}}
 }
 
+// ReasonResharded is that of a gap before a first set of snapshots, some of whose objects were in another shard before.
+const ReasonResharded = "resharded"
+
 const (
 	reasonScopeChanged = "scope_changed"
 	reasonHistoryReset = "history_reset"

@@ -109,7 +109,7 @@ func (r *Reader) liveObject(ctx context.Context, s *stream, f frame, t Type, onD
 // a stream's objects are the reader's, the others have to cost little. An object whose identity cannot be read is not
 // foreign.
 func (r *Reader) foreign(object []byte) (redact.Identity, bool) {
-	if r.Owns == nil && r.namespaces == nil {
+	if !r.Scope.Shard.Divided() && r.namespaces == nil {
 		return redact.Identity{}, false
 	}
 	b, err := r.Plan.IdentifyBytes(object)
@@ -118,11 +118,14 @@ func (r *Reader) foreign(object []byte) (redact.Identity, bool) {
 		return redact.Identity{}, false
 	case r.namespaces != nil && !r.namespaces.selects(b.Namespace):
 		return b.Identity(), true
-	case r.Owns == nil:
+	case !r.Scope.Shard.Divided():
+		return redact.Identity{}, false
+	case r.Scope.Shard.OwnsBytes(b.UID, b.Namespace):
+		r.noteShard(b, true)
 		return redact.Identity{}, false
 	}
-	id := b.Identity()
-	return id, !r.Owns(id)
+	r.noteShard(b, false)
+	return b.Identity(), true
 }
 
 // passForeign moves the position past an event of an object that the reader does not emit.

@@ -48,13 +48,13 @@ func (r *Reader) selects(namespace string) bool {
 // mayOwn reports whether the inventory of an earlier reader may hold the object. The labels of its namespace may have changed
 // since.
 func (r *Reader) mayOwn(id redact.Identity) bool {
-	return (r.namespaces == nil || r.namespaces.selected.Match(id.Namespace)) && (r.Owns == nil || r.Owns(id))
+	return (r.namespaces == nil || r.namespaces.selected.Match(id.Namespace)) && r.Scope.Shard.Owns(id.UID, id.Namespace)
 }
 
 // passesOverTooLarge passes over an event that is too large to be read, and reports whether it did: if its object is certain
 // not to be emitted.
 func (f *follower) passesOverTooLarge(head []byte) bool {
-	if f.namespaces == nil && f.Owns == nil {
+	if f.namespaces == nil && !f.Scope.Shard.Divided() {
 		return false
 	}
 	id := identityInHead(head)

@@ -39,9 +39,6 @@ type Options struct {
 	// SnapshotSlots bounds the concurrent snapshots of all readers that share it, which are those of one server.
 	SnapshotSlots *Slots
 	Rank          Rank // of the reader's snapshots among those of the others
-	// Owns reports whether this reader emits the object, by its UID or namespace. Of other objects only the identity is
-	// read, and their events only move the position. nil: the reader emits every object.
-	Owns func(redact.Identity) bool
 	// Now is the wall clock for the times in records. Timers use the time package's monotonic clock.
 	Now func() time.Time
 
@@ -173,6 +170,7 @@ type Reader struct {
 	apis chan scope.API // receives the API version or kind in which the server now serves the resource
 
 	dedup      *dedup            // nil: every state is emitted
+	divider    divider           // who leaves out the objects of other shards
 	lastStates *diff.States[Key] // nil: without diffs
 
 	backoff *backoff.ExponentialBackOff
@@ -268,7 +266,7 @@ func NewReader(o Options) *Reader {
 
 // owns reports whether the reader emits the object. It guards everything that enters the inventory or the queue.
 func (r *Reader) owns(id redact.Identity) bool {
-	return r.selects(id.Namespace) && (r.Owns == nil || r.Owns(id))
+	return r.selects(id.Namespace) && r.Scope.Shard.Owns(id.UID, id.Namespace)
 }
 
 // Run reads until ctx ends; see also Options.UntilGone and Remove. No other fault of the server ends it.
@@ -354,6 +352,7 @@ func (r *Reader) readOnce(ctx context.Context) ending {
 		if r.lost != nil {
 			r.compareBeside()
 		}
+		r.divider.begin()
 		s = openStream(ctx, r.Opener, r.resumeRequest())
 		r.Observer.StreamOpened("resume")
 	}

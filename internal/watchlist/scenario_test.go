@@ -35,6 +35,7 @@ import (
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/memstorage"
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/pipenet"
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/redact"
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/shard"
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/watchlist"
 )
 
@@ -115,21 +116,23 @@ var jumpingClock func() time.Time
 
 // scenario is the configuration of a transcript, from its file "config" with lines of "key: value".
 type scenario struct {
-	options  watchlist.Options
-	runFor   time.Duration
-	room     int           // records that the queue holds
-	blocked  time.Duration // the consumer is blocked until then
-	down     time.Duration // the server refuses connections until then
-	gone     [2]time.Duration
-	storage  bool
-	cluster  checkpoint.Cluster // its known identity
-	broken   time.Duration      // the storage fails until then
-	first    string             // the namespaces read until the first restart, see scopeOf; "" is the same as later
-	listOnly bool
-	drops    []string // changes that the consumer refuses permanently, once each
-	qps      float32  // requests per second that the client may send
-	restarts []restart
-	selected []selected
+	options watchlist.Options
+	runFor  time.Duration
+	room    int           // records that the queue holds
+	blocked time.Duration // the consumer is blocked until then
+	down    time.Duration // the server refuses connections until then
+	gone    [2]time.Duration
+	storage bool
+	cluster checkpoint.Cluster // its known identity
+	broken  time.Duration      // the storage fails until then
+	// firstShard is the shard until the first restart; nil is the same as later.
+	firstShard *shard.Shard
+	first      string // the namespaces read until the first restart, see scopeOf; "" is the same as later
+	listOnly   bool
+	drops      []string // changes that the consumer refuses permanently, once each
+	qps        float32  // requests per second that the client may send
+	restarts   []restart
+	selected   []selected
 }
 
 // selected are the namespaces whose labels match from a time on.
@@ -194,6 +197,9 @@ func playScenario(t *testing.T, archive *txtar.Archive) *recordingQueue {
 	for i, r := range append(s.restarts, restart{at: s.runFor}) {
 		if o.Scope = s.options.Scope; i == 0 && s.first != "" {
 			o.Scope = scopeOf(o.Scope, s.first)
+		}
+		if i == 0 && s.firstShard != nil {
+			o.Scope = o.Scope.Of(*s.firstShard)
 		}
 		for _, now := range s.selected {
 			if time.Since(began) >= now.from {
@@ -287,7 +293,7 @@ func runReader(t *testing.T, o watchlist.Options, queue *recordingQueue, s scena
 		return
 	}
 	keeper := checkpoint.NewKeeper(checkpoint.Options{
-		Extension: extension, Interval: time.Second, MaxChanges: 1000, Cluster: func() checkpoint.Cluster { return s.cluster }, Report: func(string, error) {}, Logger: logger,
+		Extension: extension, Shard: o.Scope.Shard, Interval: time.Second, MaxChanges: 1000, Cluster: func() checkpoint.Cluster { return s.cluster }, Report: func(string, error) {}, Logger: logger,
 	})
 	keeper.Start()
 	queue.offering, queue.accepted = keeper.BeforeDeliver, keeper.Accepted
@@ -424,9 +430,16 @@ func readScenarioConfig(t *testing.T, text string) scenario {
 			s.options.Fit = func(c *watchlist.Change) { c.Object.JSON, c.Cut = cut.Fit(c.Object.JSON, most, cut.Text) }
 		case "initial":
 			s.options.SkipInitial = value == "skip"
-		case "owned":
-			owned := strings.Fields(value)
-			s.options.Owns = func(id redact.Identity) bool { return slices.Contains(owned, id.Namespace) }
+		case "shard":
+			part, by := &s.options.Scope.Shard, ""
+			_, _ = fmt.Sscanf(value, "%d of %d by %s", &part.Index, &part.Total, &by)
+			require.Positive(t, part.Total)
+			if by == "namespace" {
+				part.By = shard.Namespace
+			}
+		case "shard-before-the-restart":
+			s.firstShard = new(shard.Shard)
+			_, _ = fmt.Sscanf(value, "%d of %d", &s.firstShard.Index, &s.firstShard.Total)
 		case "diffs":
 			bytes, err := strconv.Atoi(value)
 			require.NoError(t, err)

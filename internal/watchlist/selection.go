@@ -202,6 +202,9 @@ func (r *Reader) enter(ctx context.Context, namespace string) error {
 		if err != nil || f.event == watch.Bookmark {
 			return version{}, err == nil, err
 		}
+		if r.isOfAnotherShard(f.object) {
+			return version{}, false, nil
+		}
 		obj, err := r.decode(f.object, false)
 		if err != nil {
 			return version{}, false, err

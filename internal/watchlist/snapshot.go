@@ -32,6 +32,7 @@ func (r *Reader) takeSnapshot(ctx context.Context) (*stream, error) {
 	}
 	pass := &snapshotPass{known: r.inventory.len()}
 	r.inventory.beginPass()
+	r.divider.begin()
 	s := r.openSnapshot(ctx, r.snapshotRequest(), held)
 	pass.listed = s.listed
 	err = r.readSnapshot(ctx, s, pass, held)
@@ -345,6 +346,9 @@ func (r *Reader) completeSnapshot(ctx context.Context, pass *snapshotPass, rv ve
 				r.countDeletion(r.lost)
 				r.foundByRelist(Deleted, r.lost)
 			}
+			if r.initial.resharded != nil && !r.OmitDeletions {
+				r.initial.resharded.Deleted++
+			}
 		}
 	}
 	if err := r.emitComplete(ctx, pass, rv); err != nil {
@@ -407,6 +411,11 @@ func (r *Reader) emitComplete(ctx context.Context, pass *snapshotPass, rv versio
 			return err
 		}
 	}
+	if isFirst && r.initial.resharded != nil {
+		if err := r.emitResharded(ctx, rv); err != nil {
+			return err
+		}
+	}
 	switch {
 	case isFirst && !r.SkipInitial:
 		c = r.initial.endChange(r, rv)
@@ -423,6 +432,19 @@ func (r *Reader) emitComplete(ctx context.Context, pass *snapshotPass, rv versio
 		r.Observer.GapRecorded(c.Gap.Reason)
 	}
 	return err
+}
+
+// emitResharded emits the gap between what the checkpoint of another shard held and a first snapshot.
+func (r *Reader) emitResharded(ctx context.Context, rv version) error {
+	hole := lostHistory{reason: ReasonResharded, from: parseVersion(r.initial.resharded.FromRV), since: r.initial.resharded.From, deleted: r.initial.resharded.Deleted}
+	c := hole.gap(r, rv)
+	c.Verifies = false
+	if err := r.emit(ctx, c, snapshotEmitTimeout); err != nil {
+		return err
+	}
+	r.initial.resharded = nil
+	r.Observer.GapRecorded(ReasonResharded)
+	return nil
 }
 
 // emitUnidentified emits, once, the gap of a first snapshot that held an unidentified object. A later snapshot reports
@@ -478,6 +500,8 @@ type snapshotSet struct {
 
 	incomplete bool // something that could not be decoded is missing from it
 	gapEmitted bool // a gap was emitted for that
+
+	resharded *GapInfo // see Progress; nil once a gap was emitted for that
 }
 
 func (set *snapshotSet) info() *SnapshotInfo { return &SnapshotInfo{Epoch: set.epoch} }

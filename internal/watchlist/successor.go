@@ -93,6 +93,7 @@ func (f *follower) dropSuccessor() {
 // position.
 func (f *follower) promoteSuccessor() {
 	f.live.close()
+	f.divider.begin()
 	f.successor.stopDue()
 	f.live, f.successor, f.sendsSet = f.successor.stream, nil, false
 	f.listen()

@@ -21,6 +21,7 @@ import (
 var onlyAfterGap = []string{
 	"k8s.gap.", "k8s.change.origin of k8s", "k8s.change.inferred of k8sobjects",
 	"k8s.namespace.name of gap", "k8s.resource.namespaces of gap", "k8s.resource.label_selector of gap", "k8s.resource.field_selector of gap",
+	"k8s.watchlist.shard.index of gap", "k8s.watchlist.shard.total of gap", "k8s.watchlist.shard.by of gap",
 	"k8s.resource.group of gap",
 }
 
@@ -105,6 +106,7 @@ object_attribute: map
 entities: {enabled: true, format: legacy}
 events: {dedup_interval: 2s}
 resources: [{name: pods, namespaces: [default], label_selector: app=web, field_selector: metadata.name!=x}, {name: configmaps, namespaces: ["def*"]}, events.events.k8s.io, deployments]`,
+		"sharded":           s.access + "shard: {total: 2, index: 1}\nresources: [leases.coordination.k8s.io]",
 		"k8sobjects":        s.access + "format: k8sobjects\ncluster_name: demo\nmax_record_bytes: 8192\nresources: [pods]",
 		"k8sevents":         s.access + "format: k8sevents\ncluster_name: demo\nmax_record_bytes: 8192\nevents: {dedup_interval: 2s}\ninitial_state: skip\nresources: [events]",
 		"faulty":            faulty + "resources: [{name: pods, namespaces: [\"def*\"]}, events]",
