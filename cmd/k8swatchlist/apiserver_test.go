@@ -102,7 +102,7 @@ func (s *apiServer) answerList(_ http.ResponseWriter, r *http.Request, answer fu
 	metadata := map[string]any{"resourceVersion": "9"}
 	if rest := s.objects[plural] - from - len(items); rest > 0 {
 		metadata["continue"] = fmt.Sprint(from + len(items))
-		if s.counts {
+		if s.counts && !r.URL.Query().Has("shardSelector") {
 			metadata["remainingItemCount"] = rest
 		}
 	}

@@ -198,6 +198,9 @@ func writeReport(b *strings.Builder, r *preflight.Report) {
 	fmt.Fprintf(w, "Receiver\t%s: the configuration is valid\n", r.Receiver)
 	fmt.Fprintf(w, "Cluster\t%s, version %s, UID %s; %s\n", servertext.Clean(r.Server), cmp.Or(servertext.Clean(r.Version), "unknown"), cmp.Or(servertext.Clean(r.UID), "unknown"), streaming)
 	fmt.Fprintf(w, "User\t%s\n", cmp.Or(servertext.Clean(r.User), "unknown"))
+	if r.Shard != "" {
+		fmt.Fprintf(w, "Shard\t%s; objects and costs below are those of all shards\n", r.Shard)
+	}
 	w.Flush() //nolint:errcheck // a strings.Builder never fails
 	b.WriteByte('\n')
 

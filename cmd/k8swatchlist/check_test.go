@@ -68,6 +68,17 @@ func TestCheckCountsPages(t *testing.T) {
 	assert.False(t, r.Estimate.Complete)
 }
 
+// A server that selects a shard does not count, and its answer would be a part.
+func TestCheckOfAShard(t *testing.T) {
+	t.Parallel()
+	s := &apiServer{version: "v1.37.2", counts: true, objects: map[string]int{"pods": 148_212}}
+	r := checked(t, s, "{resources: [pods], shard: {total: 4, index: 1, by: namespace}}", exitFine)
+	assert.Equal(t, "1 of 4 by namespace", r.Shard)
+	assert.Equal(t, int64(148_212), *r.Resources[0].Objects)
+	text := execute(t, "receivers: {k8s_watchlist: {resources: [pods], shard: {total: 4, index: 1}}}", "check", "--config", "-", "--kubeconfig", s.start(t)).out
+	assert.Contains(t, text, "Shard     1 of 4; objects and costs below are those of all shards\n")
+}
+
 // The right to list is needed only where nothing is streamed.
 func TestCheckRights(t *testing.T) {
 	t.Parallel()

@@ -20,7 +20,13 @@ import (
 // proxy.
 func behindFront(t *testing.T) (*harness.Cluster, *harness.Front, string) {
 	t.Helper()
-	c := harness.StartCluster(t, controlplane.Options{})
+	return behindFrontOf(t, controlplane.Options{})
+}
+
+// behindFrontOf does the same with options of the control plane.
+func behindFrontOf(t *testing.T, o controlplane.Options) (*harness.Cluster, *harness.Front, string) {
+	t.Helper()
+	c := harness.StartCluster(t, o)
 	front := harness.StartFront(t, c)
 	account, err := c.ServiceAccountCredentials(t.Context(), "default", "reader")
 	if err != nil {

@@ -28,6 +28,7 @@ type Front struct {
 	late    map[string]time.Duration // by path, for the next watch
 	idle    time.Duration
 	spoil   func(*Stream) Spoiling
+	rewrite func(url.Values)
 	counted map[string]int
 }
 
@@ -56,8 +57,11 @@ func StartFront(t testing.TB, c *Cluster) *Front {
 	f := &Front{cut: make(chan struct{}), late: map[string]time.Duration{}, counted: map[string]int{}}
 	silent := log.New(io.Discard, "", 0) // it would only log the faults that it is made to cause
 	proxy := &httputil.ReverseProxy{
-		ErrorLog:       silent,
-		Rewrite:        func(r *httputil.ProxyRequest) { r.SetURL(upstream) },
+		ErrorLog: silent,
+		Rewrite: func(r *httputil.ProxyRequest) {
+			r.SetURL(upstream)
+			f.rewriteQuery(r.Out.URL)
+		},
 		Transport:      transport,
 		FlushInterval:  -1,
 		ModifyResponse: f.passOn,
@@ -159,6 +163,26 @@ func (f *Front) Spoil(choose func(*Stream) Spoiling) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.spoil = choose
+}
+
+// Rewrite makes a function change the query of each request from now on, as for an API server that ignores a parameter. It is
+// called by several goroutines. Nil means none.
+func (f *Front) Rewrite(rewrite func(url.Values)) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.rewrite = rewrite
+}
+
+func (f *Front) rewriteQuery(u *url.URL) {
+	f.mu.Lock()
+	rewrite := f.rewrite
+	f.mu.Unlock()
+	if rewrite == nil {
+		return
+	}
+	query := u.Query()
+	rewrite(query)
+	u.RawQuery = query.Encode()
 }
 
 // passOn is called with each answer of the API server.

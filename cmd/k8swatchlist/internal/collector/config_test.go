@@ -100,3 +100,20 @@ func TestLoadReportsMistakes(t *testing.T) {
 		})
 	}
 }
+
+// An environment variable is a text, and the index of a shard a number.
+func TestShardFromTheEnvironment(t *testing.T) {
+	t.Setenv("SHARDS", "4")
+	t.Setenv("SHARD_INDEX", "3")
+	t.Setenv("POD_NAME", "otel-shards-2")
+	const text = `
+receivers:
+  k8s_watchlist: {resources: [pods], shard: {total: "${env:SHARDS}", index: "${env:SHARD_INDEX}"}}
+  k8s_watchlist/second: {resources: [pods], shard: {total: 4, index: auto, server: off}}
+` + service
+	receivers, err := Load(t.Context(), []string{"-"}, strings.NewReader(text), nil, zap.NewNop())
+	require.NoError(t, err)
+	require.Len(t, receivers, 2)
+	assert.Equal(t, "3 of 4", receivers[0].Config.ShardText())
+	assert.Equal(t, "2 of 4", receivers[1].Config.ShardText())
+}

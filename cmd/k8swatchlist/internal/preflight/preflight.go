@@ -74,6 +74,7 @@ type Report struct {
 	Version  string `json:"version,omitempty"`
 	UID      string `json:"cluster_uid,omitempty"`
 	User     string `json:"user,omitempty"`
+	Shard    string `json:"shard,omitempty"` // "2 of 4"; objects and costs are those of all shards
 	// StreamsInitialState reports whether the API server streams the initial state, according to its version.
 	StreamsInitialState bool       `json:"streams_initial_state"`
 	Resources           []Resource `json:"resources"`
@@ -98,7 +99,7 @@ type Receiver struct {
 
 // Check asks the server. An error means that the server does not answer, or not enough for any result.
 func Check(ctx context.Context, of Receiver, url string, server Server) (*Report, error) {
-	r := &Report{Receiver: of.Name, Server: url, Warnings: []string{}}
+	r := &Report{Receiver: of.Name, Server: url, Shard: of.Config.ShardText(), Warnings: []string{}}
 	specs := of.Config.Specs()
 	resolved, failures, err := catalog.Resolve(ctx, specs, server)
 	if err != nil {

@@ -17,6 +17,7 @@ import (
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/kubeclient"
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/scope"
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/servertext"
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/shard"
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/watchlist"
 
 	k8swatchlistreceiver "github.com/k8swatchlist/k8swatchlistreceiver"
@@ -258,7 +259,8 @@ func (c *check) count(ctx context.Context, s catalog.Resolved, may bool, to *Res
 		return nil
 	}
 	secret := s.Scope.GroupResource == secrets
-	request := watchlist.Request{Scope: s.Scope, API: s.API, List: true, Limit: sampled, MetadataOnly: secret}
+	// A server that selects a shard does not say how many objects remain.
+	request := watchlist.Request{Scope: s.Scope.Of(shard.Shard{}), API: s.API, List: true, Limit: sampled, MetadataOnly: secret}
 	first, size, err := c.page(ctx, request)
 	if err != nil {
 		if !kubeclient.Answered(err) && !errors.Is(err, errNoList) {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/scope"
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/servertext"
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/shard"
 )
 
 // Listed is an object that the API server lists.
@@ -155,13 +156,9 @@ func (c *Comparison) scopesOf(resource string) (scopes []Scope, complete bool) {
 // compare lists a resource, then reads what has been written meanwhile, and returns the differences by kind and UID.
 func (c *Comparison) compare(ctx context.Context, resource string) (map[string]difference, Summary, error) {
 	scopes, complete := c.scopesOf(resource)
-	listed := make(map[string]Listed)
-	for _, s := range scopes {
-		objects, err := c.List(ctx, s)
-		if err != nil {
-			return nil, Summary{}, err
-		}
-		maps.Copy(listed, objects)
+	listed, err := c.list(ctx, scopes)
+	if err != nil {
+		return nil, Summary{}, err
 	}
 	if err := c.Read(); err != nil {
 		return nil, Summary{}, err
@@ -191,6 +188,29 @@ func (c *Comparison) compare(ctx context.Context, resource string) (map[string]d
 		add(of(object.Record, Extra, object.Place, fmt.Sprintf("does not exist, but its last record is %s at version %s", object.Type, object.ResourceVersion)), "")
 	}
 	return found, summary, nil
+}
+
+// list returns the objects of all scopes. Those that differ only in their shards are listed once.
+func (c *Comparison) list(ctx context.Context, scopes []Scope) (map[string]Listed, error) {
+	shards := make(map[Scope][]shard.Shard)
+	for _, s := range scopes {
+		whole := s
+		whole.Shard = shard.Shard{}
+		shards[whole] = append(shards[whole], s.Shard)
+	}
+	listed := make(map[string]Listed)
+	for s, parts := range shards {
+		objects, err := c.List(ctx, s)
+		if err != nil {
+			return nil, err
+		}
+		for uid, object := range objects {
+			if slices.ContainsFunc(parts, func(part shard.Shard) bool { return part.Owns(uid, object.Namespace) }) {
+				listed[uid] = object
+			}
+		}
+	}
+	return listed, nil
 }
 
 // compareContents removes the stale objects whose content is that of their last record.
@@ -345,6 +365,9 @@ func (c *Comparison) describeScopes(resource string) string {
 		}
 		if s.FieldSelector != "" {
 			limits = append(limits, s.FieldSelector)
+		}
+		if s.Shard.Divided() {
+			limits = append(limits, "shard "+s.Shard.String())
 		}
 		parts = append(parts, strings.Join(limits, " "))
 	}

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/fold"
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/shard"
 )
 
 // Kinds of findings.
@@ -71,6 +72,7 @@ type Scope struct {
 	Among         string // the text of the selected namespaces; "" is all
 	LabelSelector string
 	FieldSelector string
+	Shard         shard.Shard // the zero value is everything
 }
 
 // Object is the last state of an object according to the records.
@@ -165,6 +167,15 @@ func (f *Fold) addScope(r plog.LogRecord) Scope {
 		Among:         text(a, "k8s.resource.namespaces"),
 		LabelSelector: text(a, "k8s.resource.label_selector"),
 		FieldSelector: text(a, "k8s.resource.field_selector"),
+	}
+	if total, ok := a.Get("k8s.watchlist.shard.total"); ok {
+		index, _ := a.Get("k8s.watchlist.shard.index")
+		s.Shard = shard.Shard{Index: int(index.Int()), Total: int(total.Int())}
+		if s.Shard.Index < 0 || s.Shard.Index >= s.Shard.Total {
+			s.Shard = shard.Shard{} // not the receiver's
+		} else if text(a, "k8s.watchlist.shard.by") == shard.Namespace.String() {
+			s.Shard.By = shard.Namespace
+		}
 	}
 	if text(a, "k8s.gap.reason") == "undecodable" && text(a, "k8s.object.name")+text(a, "k8s.event.name") != "" {
 		return s // the namespace is that of an object

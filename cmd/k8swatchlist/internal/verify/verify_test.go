@@ -22,6 +22,7 @@ import (
 
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/fold"
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/redact"
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/shard"
 )
 
 const cluster = "c1"
@@ -46,7 +47,7 @@ func line(event string, attributes ...string) string {
 	r.SetEventName(event)
 	for i := 0; i < len(attributes); i += 2 {
 		key, value := attributes[i], attributes[i+1]
-		if n, err := strconv.Atoi(value); err == nil && key == "k8s.snapshot.objects" {
+		if n, err := strconv.Atoi(value); err == nil && (key == "k8s.snapshot.objects" || strings.HasPrefix(key, "k8s.watchlist.shard.")) {
 			r.Attributes().PutInt(key, int64(n))
 		} else {
 			r.Attributes().PutStr(key, value)
@@ -512,4 +513,43 @@ func TestFilesThatGrow(t *testing.T) {
 
 	require.NoError(t, os.Truncate(path, 10))
 	assert.ErrorContains(t, files.ReadInto(f), "truncated")
+}
+
+// The files of several shards are one state, and objects of a shard without a file are not missing.
+func TestShardsOfFiles(t *testing.T) {
+	t.Parallel()
+	uids := map[string]string{
+		"a": "ca978112-ca1b-bdca-fac2-31b39a23dc4d", "b": "18ac3e73-43f0-1689-0c51-0e93f9352611",
+		"c": "3e23e816-0039-594a-3389-4f6564e1b134", "d": "2e7d2c03-a950-7ae2-65ec-f5b5356885a5",
+	}
+	owner := func(name string) int {
+		if (shard.Shard{Index: 1, Total: 2}).Owns(uids[name], "") {
+			return 1
+		}
+		return 0
+	}
+	listed := map[string]Listed{}
+	byShard := [2][]string{}
+	for n, name := range []string{"a", "b", "c", "d"} {
+		listed[uids[name]] = Listed{Namespace: "shop", Name: "pod-" + uids[name], ResourceVersion: strconv.Itoa(n + 1)}
+		byShard[owner(name)] = append(byShard[owner(name)], change("SNAPSHOT", uids[name], n+1, "k8s.snapshot.epoch", fmt.Sprint("e", owner(name))))
+	}
+	require.NotEmpty(t, byShard[0])
+	require.NotEmpty(t, byShard[1])
+	file := func(index int, without int) []string {
+		attributes := []string{
+			"k8s.resource.name", "pods", "k8s.snapshot.epoch", fmt.Sprint("e", index), "k8s.watchlist.shard.index", strconv.Itoa(index),
+			"k8s.watchlist.shard.total", "2", "k8s.watchlist.shard.by", "uid",
+		}
+		lines := append([]string{line("k8s.snapshot.begin", attributes...)}, byShard[index][without:]...)
+		return append(lines, line("k8s.snapshot.end", append(attributes, "k8s.snapshot.objects", strconv.Itoa(len(byShard[index])-without))...))
+	}
+	assert.Empty(t, compare(t, listed, slices.Concat(file(0, 0), file(1, 0))...))
+	assert.Empty(t, compare(t, listed, file(1, 0)...), "the other shard has other files")
+	found := compare(t, listed, slices.Concat(file(1, 1), file(0, 0))...)
+	require.Len(t, found, 1)
+	assert.Contains(t, found[0], Missing)
+
+	c := &Comparison{Fold: folded(file(1, 0)...)}
+	assert.Equal(t, "cluster shard 1 of 2", c.describeScopes("pods"))
 }
