@@ -1,7 +1,7 @@
 // Package elector decides with a Lease which replica leads. It does what the rules of docs/takeover.md need and
 // client-go's leader election does not offer: it says when the request was sent that last proved the leadership, releases
-// the Lease only when it is told to, and lets replicas go first that are ready. Both can compete for the same Lease. The
-// receiver does not use it yet.
+// the Lease only when it is told to, and lets replicas go first that are ready. Both can compete for the same Lease. It can
+// also follow the Collector's extension k8s_leader_elector. The receiver does not use it yet.
 package elector
 
 import (
@@ -35,15 +35,14 @@ type Options struct {
 	// Ready reports whether this replica can lead without loss. One that cannot waits another LeaseDuration before it
 	// takes a Lease that nobody holds. nil: it always can.
 	Ready func() bool
-	// Changed is called when the replica begins and ceases to lead. It must return at once.
-	Changed func(leads bool)
 	// Report is called with the error when the Lease can no longer be read or written, and with nil when it can again.
 	Report func(error)
 }
 
-// Elector competes for a Lease.
+// Elector competes for a Lease. It leads while the Lease proves it, and is a candidate only then.
 type Elector struct {
 	Options
+	changes signal
 
 	mu    sync.Mutex
 	leads bool
@@ -58,10 +57,11 @@ type Elector struct {
 }
 
 // New returns an elector that does nothing before Run.
-func New(o Options) *Elector { return &Elector{Options: o} }
+func New(o Options) *Elector { return &Elector{Options: o, changes: newSignal()} }
 
-// Run competes for the Lease until ctx ends, and then releases it if it is held. So ctx has to outlive everything that is
-// done as the leader: first deliver and publish what was read, then end ctx, and Run returns once the Lease is released.
+// Run implements [Leadership]. It competes for the Lease until ctx ends, and then releases it if it is held. So ctx has to
+// outlive everything that is done as the leader: first deliver and publish what was read, then end ctx, and Run returns
+// once the Lease is released.
 func (e *Elector) Run(ctx context.Context) {
 	for ctx.Err() == nil {
 		e.try(ctx)
@@ -76,19 +76,30 @@ func (e *Elector) Run(ctx context.Context) {
 	e.release()
 }
 
-// Deadline returns until when no other replica can lead, and false if this one does not lead. It has a monotonic clock
-// reading, which goes on while the process is stopped.
+// Deadline implements [Leadership]. Until then no other replica can hold the Lease.
 func (e *Elector) Deadline() (time.Time, bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.proof.Add(e.RenewDeadline), e.leads && time.Since(e.proof) <= e.RenewDeadline
 }
 
-// Leads reports whether a batch may begin now.
+// Leads implements [Leadership].
 func (e *Elector) Leads() bool {
 	_, leads := e.Deadline()
 	return leads
 }
+
+// Candidate implements [Leadership].
+func (e *Elector) Candidate() bool { return e.Leads() }
+
+// Changes implements [Leadership].
+func (e *Elector) Changes() <-chan struct{} { return e.changes }
+
+// Proved implements [Leadership]. The Lease is proof enough.
+func (e *Elector) Proved(int, time.Time) {}
+
+// OtherTerm implements [Leadership]. Who holds the Lease is decided by the Lease alone.
+func (e *Elector) OtherTerm(int, time.Time) {}
 
 // pause returns the time to the next try. The leader's never exceeds the deadline, and candidates spread theirs.
 func (e *Elector) pause() time.Duration {
@@ -113,8 +124,8 @@ func (e *Elector) set(leads bool, proof time.Time) {
 	before := e.leads
 	e.leads, e.proof = leads, proof
 	e.mu.Unlock()
-	if before != leads && e.Changed != nil {
-		e.Changed(leads)
+	if before != leads {
+		e.changes.raise()
 	}
 }
 

@@ -115,25 +115,36 @@ func start(t *testing.T, s *store, identity string, options ...func(*Options)) *
 	r := &replica{client: &client{store: s}}
 	o := Options{
 		Leases: r.client, Identity: identity, LeaseDuration: leaseDuration, RenewDeadline: renewDeadline, RetryPeriod: retryPeriod,
-		Changed: func(leads bool) { r.mu.Lock(); r.leading = append(r.leading, leads); r.mu.Unlock() },
-		Report:  func(err error) { r.mu.Lock(); r.errors = append(r.errors, err); r.mu.Unlock() },
+		Report: func(err error) { r.mu.Lock(); r.errors = append(r.errors, err); r.mu.Unlock() },
 	}
 	for _, option := range options {
 		option(&o)
 	}
 	r.Elector = New(o)
 	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		r.Run(ctx)
-	}()
+	var all sync.WaitGroup
+	all.Go(func() { r.Run(ctx) })
+	all.Go(func() { r.note(ctx) })
 	r.stop = func() {
 		cancel()
-		<-done
+		all.Wait()
 	}
 	t.Cleanup(r.stop)
 	return r
+}
+
+// note writes down each change.
+func (r *replica) note(ctx context.Context) {
+	for {
+		select {
+		case <-r.Changes():
+			r.mu.Lock()
+			r.leading = append(r.leading, r.Leads())
+			r.mu.Unlock()
+		case <-ctx.Done():
+			return
+		}
+	}
 }
 
 // await returns how long it takes until the condition holds, and checks that never two replicas lead.
