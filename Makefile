@@ -225,6 +225,12 @@ measure-memory: $(COLLECTOR) ## Measure the collector's memory while it reads 20
 	KUBEBUILDER_ASSETS=$$folder OTELCOL_BINARY=$(CURDIR)/$(COLLECTOR) MEASURE_MEMORY=1 \
 	../tools/progress.sh "measuring memory" $(GO) test -v -count 1 -timeout 30m -run MeasureMemory ./e2e
 
+.PHONY: measure-shards
+measure-shards: $(COLLECTOR) ## Measure what 1, 2 and 4 shards of 20,000 pods cost the collectors and kube-apiserver, with and without its feature gate
+	@folder=$$($(GET_CONTROL_PLANE)) || exit; cd test && \
+	KUBEBUILDER_ASSETS=$$folder OTELCOL_BINARY=$(CURDIR)/$(COLLECTOR) MEASURE_SHARDS=1 \
+	../tools/progress.sh "measuring shards" $(GO) test -v -count 1 -timeout 60m -run MeasureShards ./e2e
+
 .PHONY: measure-noop
 measure-noop: $(COLLECTOR) ## Measure how many records 50 nodes make whose heartbeats and Leases come every 10 seconds, for two minutes
 	@folder=$$($(GET_CONTROL_PLANE)) || exit; cd test && \
