@@ -86,10 +86,12 @@ type Keeper struct {
 	shutdownErr   error // set before done is closed
 
 	// Used only by the keeper's goroutine.
-	client  storage.Client // nil: not open
-	index   map[string]*entry
-	removed map[string]bool // removed checkpoints that may have objects left
-	broken  error           // why the storage must not be called any longer
+	client storage.Client // nil: not open
+	index  map[string]*entry
+	// lastShard is the shard for which the storage was used before.
+	lastShard string
+	removed   map[string]bool // removed checkpoints that may have objects left
+	broken    error           // why the storage must not be called any longer
 }
 
 // NewKeeper returns a keeper that opens its storage once Start is called.

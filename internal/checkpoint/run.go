@@ -223,10 +223,7 @@ func (k *Keeper) open() error {
 		_ = client.Close(k.ctx) // the first error is more useful
 		return err
 	}
-	if err := k.followShard(client); err != nil {
-		_ = client.Close(k.ctx)
-		return err
-	}
+	k.followShard()
 	k.client = client
 	k.tidy()
 	return nil
@@ -256,8 +253,11 @@ func (k *Keeper) readIndex(client storage.Client, walker storage.Walker) (migrat
 	if damaged > 0 {
 		k.Logger.Warn("storage holds checkpoints that cannot be read", zap.Int("checkpoints", damaged))
 	}
-	at, err := client.Get(k.ctx, migratedKey)
-	return at != nil, err
+	// Together, since file_storage makes a transaction of each call.
+	at, shard := storage.GetOperation(migratedKey), storage.GetOperation(shardKey)
+	err = client.Batch(k.ctx, at, shard)
+	k.lastShard = string(shard.Value)
+	return at.Value != nil, err
 }
 
 func (k *Keeper) closeClient() {

@@ -19,14 +19,10 @@ import (
 
 // followShard removes the checkpoints of the shards for which the storage was used earlier than last, if it was last used for
 // another one than now.
-func (k *Keeper) followShard(client storage.Client) error {
-	value, err := client.Get(k.ctx, shardKey)
-	if err != nil {
-		return err
-	}
-	last, now := string(value), k.Shard.String()
+func (k *Keeper) followShard() {
+	last, now := k.lastShard, k.Shard.String()
 	if last == now {
-		return nil
+		return
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -40,7 +36,6 @@ func (k *Keeper) followShard(client storage.Client) error {
 	}
 	k.extra[shardKey] = storage.SetOperation(shardKey, []byte(now))
 	signal(k.wake)
-	return nil
 }
 
 // describe names the checkpoint for people.
