@@ -48,8 +48,8 @@ func newVerify(name string, s streams) *cobra.Command {
 
 The records are read from files of OTLP/JSON, as the Collector's file exporter writes them, and folded: the last record of
 each object says whether and in which version it exists. The metadata of the objects are then listed from the cluster. With
-rotated files, name all of them, oldest first, and with shards those of every shard, in any order. The last one may still be written: a difference counts only if it lasts for
-the time of --wait.
+rotated files, name all of them, oldest first, and with shards those of every shard, in any order. The last one may still
+be written: a difference counts only if it lasts for the time of --wait.
 
 Findings:
   missing     an object exists, but it has no record, or its last one is DELETED

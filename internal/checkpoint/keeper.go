@@ -86,10 +86,9 @@ type Keeper struct {
 	shutdownErr   error // set before done is closed
 
 	// Used only by the keeper's goroutine.
-	client storage.Client // nil: not open
-	index  map[string]*entry
-	// lastShard is the shard for which the storage was used before.
-	lastShard string
+	client    storage.Client // nil: not open
+	index     map[string]*entry
+	lastShard string          // for which the storage was used before
 	removed   map[string]bool // removed checkpoints that may have objects left
 	broken    error           // why the storage must not be called any longer
 }

@@ -254,9 +254,9 @@ func (k *Keeper) readIndex(client storage.Client, walker storage.Walker) (migrat
 		k.Logger.Warn("storage holds checkpoints that cannot be read", zap.Int("checkpoints", damaged))
 	}
 	// Together, since file_storage makes a transaction of each call.
-	at, shard := storage.GetOperation(migratedKey), storage.GetOperation(shardKey)
-	err = client.Batch(k.ctx, at, shard)
-	k.lastShard = string(shard.Value)
+	at, last := storage.GetOperation(migratedKey), storage.GetOperation(shardKey)
+	err = client.Batch(k.ctx, at, last)
+	k.lastShard = string(last.Value)
 	return at.Value != nil, err
 }
 

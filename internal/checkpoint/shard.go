@@ -51,8 +51,8 @@ func (p *plan) isOfItsShard() bool {
 	return !slices.ContainsFunc(p.sources(), func(e *entry) bool { return !e.shard().Covers(p.scope.Shard) })
 }
 
-// resharded returns the progress of a reader of which only a part of the objects is known: none, so that it sends a set, and
-// where the oldest of the checkpoints ended.
+// resharded returns the progress of a reader if the checkpoints lack some of its objects. It has no position, so that the reader
+// sends a set, and says where the oldest of the checkpoints ended.
 func resharded(entries []*entry, stored map[string]progressOf) (all storedProgress, err error) {
 	for _, e := range entries {
 		p := stored[e.id]

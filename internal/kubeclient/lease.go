@@ -4,8 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // Leases reads and writes one Lease, with the rights to create, get and update it.
@@ -24,9 +27,6 @@ type Lease struct {
 
 	object map[string]any // as it was read; nil: it does not exist
 }
-
-// microTime is the format of metav1.MicroTime.
-const microTime = "2006-01-02T15:04:05.000000Z07:00"
 
 var leasesPath = []string{"apis", "coordination.k8s.io", "v1", "namespaces"}
 
@@ -47,22 +47,17 @@ func (l Leases) Put(ctx context.Context, lease Lease) (Lease, error) {
 	}
 	g, verb := get{method: http.MethodPost, path: l.path()}, "create"
 	if lease.object != nil {
-		object = make(map[string]any, len(lease.object))
-		for key, value := range lease.object {
-			object[key] = value
-		}
+		object = maps.Clone(lease.object)
 		g, verb = get{method: http.MethodPut, path: l.path(l.Name)}, "update"
 	}
 	spec := map[string]any{}
 	if before, ok := object["spec"].(map[string]any); ok {
-		for key, value := range before {
-			spec[key] = value
-		}
+		maps.Copy(spec, before)
 	}
 	spec["holderIdentity"] = lease.Holder
 	spec["leaseDurationSeconds"] = max(1, int(lease.Duration/time.Second))
 	spec["leaseTransitions"] = lease.Transitions
-	spec["acquireTime"], spec["renewTime"] = lease.Acquired.UTC().Format(microTime), lease.Renewed.UTC().Format(microTime)
+	spec["acquireTime"], spec["renewTime"] = lease.Acquired.UTC().Format(metav1.RFC3339Micro), lease.Renewed.UTC().Format(metav1.RFC3339Micro)
 	object["spec"] = spec
 	var err error
 	if g.content, err = json.Marshal(object); err != nil {

@@ -142,7 +142,8 @@ type Progress struct {
 	VerifiedAt time.Time // its time
 	Lost       *Suspicion
 	Denied     *GapInfo // dropped records that no gap has reported yet
-	// Resharded is where the checkpoint of another shard ended, of which this one has some objects. nil: this one is as before.
+	// Resharded is where the checkpoint of another shard ended, some of whose objects belong to this one. nil: the shard is the
+	// same as before.
 	Resharded *GapInfo
 
 	// The unfinished set of Snapshot changes of an initial state that was cut short.

@@ -33,7 +33,9 @@ func (r *Reader) restore(ctx context.Context) {
 	r.outdated = r.inventory.len() > 0
 	r.position = position{rv: parseVersion(progress.ResourceVersion), closed: progress.Closed, at: progress.At}
 	r.initial = snapshotSet{epoch: progress.Epoch, begun: progress.Epoch != "", objects: progress.Objects}
-	r.initial.resharded = progress.Resharded
+	if g := progress.Resharded; g != nil {
+		r.initial.resharded = &lostHistory{reason: ReasonResharded, from: parseVersion(g.FromRV), since: g.From}
+	}
 	if progress.Denied != nil {
 		r.restoreDenial(progress.Denied)
 	}

@@ -346,8 +346,8 @@ func (r *Reader) completeSnapshot(ctx context.Context, pass *snapshotPass, rv ve
 				r.countDeletion(r.lost)
 				r.foundByRelist(Deleted, r.lost)
 			}
-			if r.initial.resharded != nil && !r.OmitDeletions {
-				r.initial.resharded.Deleted++
+			if r.initial.resharded != nil {
+				r.countDeletion(r.initial.resharded)
 			}
 		}
 	}
@@ -434,16 +434,12 @@ func (r *Reader) emitComplete(ctx context.Context, pass *snapshotPass, rv versio
 	return err
 }
 
-// emitResharded emits the gap between what the checkpoint of another shard held and a first snapshot.
+// emitResharded emits, once, the gap between what the checkpoint of another shard held and a first snapshot.
 func (r *Reader) emitResharded(ctx context.Context, rv version) error {
-	hole := lostHistory{reason: ReasonResharded, from: parseVersion(r.initial.resharded.FromRV), since: r.initial.resharded.From, deleted: r.initial.resharded.Deleted}
-	c := hole.gap(r, rv)
-	c.Verifies = false
-	if err := r.emit(ctx, c, snapshotEmitTimeout); err != nil {
+	if err := r.emitGapInFirst(ctx, r.initial.resharded, rv); err != nil {
 		return err
 	}
 	r.initial.resharded = nil
-	r.Observer.GapRecorded(ReasonResharded)
 	return nil
 }
 
@@ -453,14 +449,21 @@ func (r *Reader) emitUnidentified(ctx context.Context, rv version) error {
 	if r.initial.gapEmitted {
 		return nil
 	}
-	hole := lostHistory{reason: reasonUndecodable, doubt: certain}
+	if err := r.emitGapInFirst(ctx, &lostHistory{reason: reasonUndecodable, doubt: certain}, rv); err != nil {
+		return err
+	}
+	r.initial.gapEmitted = true
+	return nil
+}
+
+// emitGapInFirst emits a gap before the end of a first snapshot. Only that end verifies the snapshot.
+func (r *Reader) emitGapInFirst(ctx context.Context, hole *lostHistory, rv version) error {
 	c := hole.gap(r, rv)
 	c.Verifies = false
 	if err := r.emit(ctx, c, snapshotEmitTimeout); err != nil {
 		return err
 	}
-	r.initial.gapEmitted = true
-	r.Observer.GapRecorded(reasonUndecodable)
+	r.Observer.GapRecorded(hole.reason)
 	return nil
 }
 
@@ -501,7 +504,7 @@ type snapshotSet struct {
 	incomplete bool // something that could not be decoded is missing from it
 	gapEmitted bool // a gap was emitted for that
 
-	resharded *GapInfo // see Progress; nil once a gap was emitted for that
+	resharded *lostHistory // see Progress; nil once a gap was emitted for that
 }
 
 func (set *snapshotSet) info() *SnapshotInfo { return &SnapshotInfo{Epoch: set.epoch} }

@@ -25,7 +25,7 @@ const (
 	sentAll     = "the API server sends the objects of all shards"
 )
 
-// shards are receivers of which each reads a shard of the same cluster.
+// shards are receivers that each read one shard of the same cluster.
 type shards []*harness.Receiver
 
 func startShards(t *testing.T, total int, config string) shards {
@@ -184,7 +184,7 @@ func labelPods(t *testing.T, c *harness.Cluster, prefix string, n int, value str
 }
 
 // Behind one address are API servers with the feature gate and such without, which ignore the parameter. Streams move from one to
-// the other, and nothing is missed, repeated or taken for gone.
+// the other, and nothing is missed or repeated, and no deletion is emitted of an object that exists.
 func TestShardsBehindServersThatDiffer(t *testing.T) {
 	t.Parallel()
 	const each = 100

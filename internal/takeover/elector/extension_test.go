@@ -274,7 +274,7 @@ func TestReplacedTerm(t *testing.T) {
 		f.OtherTerm(11, time.Now())
 		f.extension.stoppedLeading()
 		f.extension.startedLeading(f.live)
-		assert.Equal(t, "candidate", f.is(), "it is told anew")
+		assert.Equal(t, "candidate", f.is(), "the extension says so again")
 	})
 }
 

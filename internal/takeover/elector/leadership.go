@@ -30,11 +30,11 @@ type Leadership interface {
 	// for one goroutine, since a signal is received only once.
 	Changes() <-chan struct{}
 
-	// Proved tells that the progress object was written by this replica with its term. The request was sent at the given
+	// Proved notes that the progress object was written by this replica with its term. The request was sent at the given
 	// time, which needs a monotonic clock reading: that from before the request, not when it was answered.
 	Proved(term int, sent time.Time)
 
-	// OtherTerm tells that the progress object was read and had been written by another replica since it was last read. It
+	// OtherTerm notes that the progress object was read and had been written by another replica since it was last read. It
 	// holds that replica's term, and was read at the given time: after the answer, with a monotonic clock reading.
 	OtherTerm(term int, read time.Time)
 }
