@@ -528,9 +528,11 @@ func (f *follower) relistTimedOut(ctx context.Context) error {
 	case !l.complete:
 		f.failSuccessor(errNoEndMarker)
 		return nil
-	case f.Knowledge.lacksBookmarks():
-		// A quiet stream without bookmarks never reaches it. It has had ample time to deliver everything, so what is
-		// missing now was missed.
+	case f.position.rv == l.endVersion, f.Knowledge.lacksBookmarks():
+		// A quiet stream without bookmarks never passes it, and a resumed one may not: kube-apiserver sends no bookmark with
+		// the version of the last event that it has sent from its history. It has had ample time to deliver everything, so
+		// what is missing now was missed.
+		// https://github.com/kubernetes/kubernetes/blob/v1.37.2/staging/src/k8s.io/apiserver/pkg/storage/cacher/cache_watcher.go
 		return f.finishRelist(ctx)
 	}
 	f.failSuccessor(errSilent)
