@@ -126,6 +126,17 @@ func isNews(c watchlist.Condition) bool {
 	return c.IsFault() || c == watchlist.Paused || c == watchlist.Polling
 }
 
+// isRead reports whether a resource is being read.
+func (h *health) isRead(of scope.Scope) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	switch h.resources[of.String()].condition {
+	case watchlist.Initializing, watchlist.Reading, watchlist.Paused, watchlist.Polling:
+		return true
+	}
+	return false
+}
+
 // states returns how many resources are in each state.
 func (h *health) states() map[watchlist.Condition]int64 {
 	h.mu.Lock()

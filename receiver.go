@@ -20,6 +20,7 @@ import (
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/metadata"
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/record"
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/redact"
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/rights"
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/watchlist"
 )
 
@@ -37,6 +38,7 @@ type watchlistReceiver struct {
 	telemetry *telemetry
 
 	client    *kubeclient.Client
+	rights    *rights.Check
 	slots     *watchlist.Slots // of the client's server
 	holding   *watchlist.Holding
 	diffs     *diff.Budget
@@ -97,6 +99,7 @@ func (r *watchlistReceiver) start(ctx context.Context, host component.Host) erro
 		return err
 	}
 	r.diffs = r.newDiffs()
+	r.rights = rights.New(r.client, float64(r.cfg.KubeAPIQPS))
 	r.slots = watchlist.NewSlots(snapshotsAtOnce)
 	r.holding = watchlist.NewHolding(r.cfg.Queue.MaxBytes / holdingShare)
 	r.health = newHealth(host)

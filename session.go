@@ -48,6 +48,13 @@ func (r *watchlistReceiver) startSession() *session {
 		}
 		readers.Run(ctx)
 	})
+	s.running.Go(func() {
+		select {
+		case <-answered:
+			r.reportRights(ctx)
+		case <-ctx.Done():
+		}
+	})
 	return s
 }
 
@@ -67,6 +74,7 @@ func (r *watchlistReceiver) newReader(t catalog.Target) catalog.Reader {
 		Opener:         r.client,
 		Emitter:        r.delivery,
 		Served:         t.Served,
+		Missing:        func(ctx context.Context) []string { return r.rights.Missing(ctx, t.Scope) },
 		SnapshotSlots:  r.slots,
 		Rank:           t.Rank,
 		Selected:       t.Selected,

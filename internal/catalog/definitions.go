@@ -41,15 +41,15 @@ func newDefinitions() *definitions {
 	}
 }
 
-// definitionResources are the resources that decide which resources are served.
-var definitionResources = []schema.GroupResource{
+// DefinitionResources are the resources that decide which resources are served: CRDs, and APIServices.
+var DefinitionResources = []schema.GroupResource{
 	{Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions"},
 	{Group: "apiregistration.k8s.io", Resource: "apiservices"},
 }
 
 // watch begins to watch the definitions that the server serves, until ctx ends.
 func (d *definitions) watch(ctx context.Context, c *Catalog, served *kubeclient.Served) {
-	for _, resource := range definitionResources {
+	for _, resource := range DefinitionResources {
 		if d.started[resource] || !served.Has(resource) {
 			continue
 		}
@@ -143,7 +143,7 @@ func (s definitionsSink) Offer(c watchlist.Change) bool {
 	if !c.IsRecord() {
 		return true
 	}
-	if plural, group, ok := strings.Cut(c.Object.Name, "."); ok && s.of == definitionResources[0] {
+	if plural, group, ok := strings.Cut(c.Object.Name, "."); ok && s.of == DefinitionResources[0] {
 		resource := schema.GroupResource{Group: strings.Clone(group), Resource: strings.Clone(plural)}
 		s.note(resource, strings.Clone(c.Object.UID), c.Type == watchlist.Deleted)
 	}
@@ -171,7 +171,7 @@ func (o definitionsObserver) StateChanged(s watchlist.State) {
 	o.mu.Unlock()
 	if report {
 		o.logger.Info("new resources are noticed within half a minute: grant list and watch on "+
-			definitionResources[0].String()+" and "+definitionResources[1].String()+" to notice them at once", zap.Error(s.Err))
+			DefinitionResources[0].String()+" and "+DefinitionResources[1].String()+" to notice them at once", zap.Error(s.Err))
 	}
 	if s.Condition == watchlist.Reading {
 		o.notice() // something may have changed before

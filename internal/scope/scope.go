@@ -5,6 +5,7 @@ package scope
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"go.uber.org/zap"
@@ -108,9 +109,29 @@ func (s Scope) InRequiredNamespace() Scope {
 	return s
 }
 
-// Rule returns the RBAC rule that allows to read the scope, as an element of the rules of a role in YAML.
-func (s Scope) Rule() string {
-	return fmt.Sprintf("- {apiGroups: [%q], resources: [%q], verbs: [watch, list]}", s.Group, s.Resource)
+// OnlyName returns the name of the only object that the field selector can select, or "". Requests with such a selector count as
+// requests for that object.
+// https://kubernetes.io/docs/reference/access-authn-authz/rbac/#referring-to-resources
+func (s Scope) OnlyName() string {
+	selector, err := fields.ParseSelector(s.FieldSelector)
+	if err != nil {
+		return ""
+	}
+	name, _ := selector.RequiresExactMatch("metadata.name")
+	return name
+}
+
+// Rule returns the RBAC rule that gives verbs on what is in the scope, as an element of the rules of a role in YAML.
+func (s Scope) Rule(verbs ...string) string {
+	return "- " + Rule(s.Group, strconv.Quote(s.Resource), s.OnlyName(), strings.Join(verbs, ", "))
+}
+
+// Rule returns an RBAC rule as YAML. Resources and verbs are the content of a list, and the name of an object may be "".
+func Rule(group, resources, name, verbs string) string {
+	if name != "" {
+		resources += fmt.Sprintf("], resourceNames: [%q", name)
+	}
+	return fmt.Sprintf("{apiGroups: [%q], resources: [%s], verbs: [%s]}", group, resources, verbs)
 }
 
 // LogFields returns the fields that identify the scope in log entries.

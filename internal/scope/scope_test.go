@@ -84,3 +84,12 @@ func TestRequiredNamespace(t *testing.T) {
 	s := New(schema.GroupResource{Resource: "pods"}, "pay", "", "metadata.namespace=shop")
 	assert.Equal(t, s, s.InRequiredNamespace(), "no object is in both")
 }
+
+func TestRule(t *testing.T) {
+	nodes := New(schema.GroupResource{Resource: "nodes"}, "", "", "")
+	assert.Equal(t, `- {apiGroups: [""], resources: ["nodes"], verbs: [watch, list]}`, nodes.Rule("watch", "list"))
+	one := New(schema.GroupResource{Group: "apps", Resource: "deployments"}, "shop", "", "metadata.name==web")
+	assert.Equal(t, `- {apiGroups: ["apps"], resources: ["deployments"], resourceNames: ["web"], verbs: [watch]}`, one.Rule("watch"))
+	several := New(schema.GroupResource{Resource: "pods"}, "", "", "metadata.name!=web")
+	assert.Empty(t, several.OnlyName())
+}

@@ -1,7 +1,7 @@
 package watchlist
 
 import (
-	"fmt"
+	"errors"
 
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/scope"
 )
@@ -83,11 +83,11 @@ func (s State) Remedy(of scope.Scope) string {
 		if isUnauthorized(s.Err) {
 			return "the credentials are not accepted: check auth_type, the token or certificate and its time of expiry"
 		}
-		where := "ClusterRole"
-		if of.Namespace != "" {
-			where = "Role in namespace " + of.Namespace
+		verbs := []string{"watch", "list"}
+		if lacks, ok := errors.AsType[*lacksRights](s.Err); ok {
+			verbs = lacks.verbs
 		}
-		return fmt.Sprintf("add this rule to the collector's %s: %s", where, of.Rule())
+		return ruleToAdd(of, verbs...)
 	case NotServed:
 		return "install the resource's CustomResourceDefinition or API server, or correct the name"
 	case Refused:
@@ -96,4 +96,12 @@ func (s State) Remedy(of scope.Scope) string {
 		return "see why the streams end, for example a proxy or load balancer in between"
 	}
 	return ""
+}
+
+func ruleToAdd(of scope.Scope, verbs ...string) string {
+	where := "ClusterRole"
+	if of.Namespace != "" {
+		where = "Role in namespace " + of.Namespace
+	}
+	return "add this rule to the collector's " + where + ": " + of.Rule(verbs...)
 }

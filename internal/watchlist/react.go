@@ -56,7 +56,7 @@ func (r *Reader) react(ctx context.Context, end ending) {
 
 	case isForbidden(err), isUnauthorized(err):
 		// Lost rights prove nothing about the objects: the inventory stays.
-		r.setState(Forbidden, err)
+		r.setState(Forbidden, r.withMissing(ctx, end))
 		if r.Optional && isForbidden(err) {
 			r.wait(ctx, spread(parkInterval))
 			return
@@ -326,7 +326,7 @@ func (r *Reader) listForbidden(err error) bool {
 	news := r.Knowledge.noList()
 	if news {
 		r.log(zapcore.WarnLevel, "no right to list resource, whose server seems not to stream it: streaming it all the same; grant the verb list", "",
-			r.fields(err)...)
+			append(r.fields(err), zap.String("remedy", ruleToAdd(r.Scope, "list")))...)
 	}
 	return news
 }

@@ -36,6 +36,9 @@ type Options struct {
 
 	// Served reports whether the server serves the resource at all. It is called after a 404.
 	Served func(context.Context) (bool, error)
+	// Missing asks which verbs are missing to read the scope. It is called after a 403, which its log entry waits for. If
+	// that is unknown it returns nil. May be nil.
+	Missing func(context.Context) []string
 	// SnapshotSlots bounds the concurrent snapshots of all readers that share it, which are those of one server.
 	SnapshotSlots *Slots
 	Rank          Rank // of the reader's snapshots among those of the others

@@ -20,17 +20,16 @@ type State struct {
 // setState logs a change of condition, and each new cause within a condition: once each, however often it recurs.
 func (r *Reader) setState(condition Condition, err error) {
 	cause := causeOf(err)
-	changed := r.state.Condition != condition
 	if condition.reads() {
 		r.pausesMayBeOver()
 	}
-	if !changed && (err == nil || r.state.causes[cause]) {
+	if !r.isNews(condition, err) {
 		r.warnOfLongThrottling(err)
 		return
 	}
 	previous := r.state
 	r.state = State{Condition: condition, Err: err, causes: previous.causes}
-	if changed {
+	if previous.Condition != condition {
 		r.state.causes = make(map[string]bool)
 	}
 	r.state.causes[cause] = true
@@ -43,6 +42,11 @@ func (r *Reader) setState(condition Condition, err error) {
 		r.logReading(previous.Condition)
 	}
 	r.Observer.StateChanged(r.state)
+}
+
+// isNews reports whether the condition differs from the last one, or has another cause than it had so far.
+func (r *Reader) isNews(condition Condition, err error) bool {
+	return r.state.Condition != condition || err != nil && !r.state.causes[causeOf(err)]
 }
 
 func (r *Reader) logFault(cause string, err error) {

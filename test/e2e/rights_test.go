@@ -63,7 +63,7 @@ func TestWatchOnlyServiceAccount(t *testing.T) {
 	if len(warnings) != 1 {
 		t.Errorf("%d warnings, want one: %q", len(warnings), warnings)
 	}
-	for _, want := range []string{"watch", "pods", `API group ""`, watcherUser} {
+	for _, want := range []string{"watch", "pods", `API group ""`, watcherUser, `{apiGroups: [""], resources: ["pods"], verbs: [watch, list]}`} {
 		if len(warnings) > 0 && !strings.Contains(warnings[0], want) {
 			t.Errorf("the warning does not name %s: %s", want, warnings[0])
 		}

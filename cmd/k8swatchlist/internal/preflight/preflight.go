@@ -8,8 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/runtime/schema"
-
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/catalog"
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/kubeclient"
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/servertext"
@@ -28,15 +26,7 @@ type Server interface {
 	// User returns the name of who sends the requests.
 	User(context.Context) (string, error)
 	// May reports whether the requests may have a right.
-	May(context.Context, Right) (bool, error)
-}
-
-// Right is a right to read a resource.
-type Right struct {
-	Verb string
-	schema.GroupResource
-	Namespace string // "" is all, or that of a resource without namespaces
-	Name      string // "" is all
+	May(context.Context, kubeclient.Right) (bool, error)
 }
 
 // State is what becomes of a resource.

@@ -68,7 +68,7 @@ func (c *check) others(ctx context.Context, specs []catalog.Spec) error {
 		{schema.GroupResource{Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions"}, c.helpful.AddDefinitions, "new custom resources are noticed only every half a minute"},
 		{schema.GroupResource{Group: "apiregistration.k8s.io", Resource: "apiservices"}, c.helpful.AddAPIServices, "it is not known which resources another API server serves"},
 	} {
-		may, err := c.server.May(ctx, Right{Verb: "watch", GroupResource: watched.resource})
+		may, err := c.server.May(ctx, kubeclient.Right{Verb: "watch", GroupResource: watched.resource})
 		if err != nil {
 			return err
 		}
@@ -160,7 +160,9 @@ func (c *check) resource(ctx context.Context, served *kubeclient.Served, scopes 
 	for _, s := range scopes {
 		missing := false
 		for _, verb := range []string{"watch", "list"} {
-			may, err := c.server.May(ctx, Right{verb, s.Scope.GroupResource, s.Scope.Namespace, roles.OnlyName(s.Scope.FieldSelector)})
+			may, err := c.server.May(ctx, kubeclient.Right{
+				Verb: verb, GroupResource: s.Scope.GroupResource, Namespace: s.Scope.Namespace, Name: s.Scope.OnlyName(),
+			})
 			if err != nil {
 				return r, nil, err
 			}

@@ -7,11 +7,9 @@ import (
 	"strconv"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
-	authorizationv1 "k8s.io/api/authorization/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/discovery"
 	authenticationclient "k8s.io/client-go/kubernetes/typed/authentication/v1"
-	authorizationclient "k8s.io/client-go/kubernetes/typed/authorization/v1"
 	"k8s.io/client-go/rest"
 
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/kubeclient"
@@ -21,7 +19,6 @@ import (
 type Cluster struct {
 	*kubeclient.Client
 	version        *discovery.DiscoveryClient
-	authorization  *authorizationclient.AuthorizationV1Client
 	authentication *authenticationclient.AuthenticationV1Client
 }
 
@@ -32,9 +29,6 @@ func Connect(config *rest.Config) (*Cluster, error) {
 	config = rest.CopyConfig(config)
 	config.ContentType, config.AcceptContentTypes = "application/json", "application/json" // which every server and proxy knows
 	if c.version, err = discovery.NewDiscoveryClientForConfig(config); err != nil {
-		return nil, fmt.Errorf("cannot connect to the cluster: %w", err)
-	}
-	if c.authorization, err = authorizationclient.NewForConfig(config); err != nil {
 		return nil, fmt.Errorf("cannot connect to the cluster: %w", err)
 	}
 	if c.authentication, err = authenticationclient.NewForConfig(config); err != nil {
@@ -60,18 +54,6 @@ func (c *Cluster) User(ctx context.Context) (string, error) {
 		return "", fmt.Errorf("cannot create selfsubjectreviews (group authentication.k8s.io): %w", err)
 	}
 	return review.Status.UserInfo.Username, nil
-}
-
-// May implements [Server].
-func (c *Cluster) May(ctx context.Context, right Right) (bool, error) {
-	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &authorizationv1.ResourceAttributes{
-		Verb: right.Verb, Group: right.Group, Resource: right.Resource, Namespace: right.Namespace, Name: right.Name,
-	}}}
-	review, err := c.authorization.SelfSubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
-	if err != nil {
-		return false, fmt.Errorf("cannot ask whether %s of %s is allowed (create selfsubjectaccessreviews, group authorization.k8s.io): %w", right.Verb, right.GroupResource, err)
-	}
-	return review.Status.Allowed, nil
 }
 
 var minorVersion = regexp.MustCompile(`^v1\.([0-9]+)\.`)

@@ -9,9 +9,9 @@ import (
 	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
-	"k8s.io/apimachinery/pkg/fields"
 
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/catalog"
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/scope"
 )
 
 // Options describe the roles.
@@ -83,7 +83,7 @@ func (r *Roles) AddRead(read Read) {
 		namespaces = []string{""}
 	}
 	for _, namespace := range namespaces {
-		r.add(namespace, key{group: read.Group, verbs: r.verbs(read.Group), names: OnlyName(read.FieldSelector)}, read.Resource, read.why())
+		r.add(namespace, key{group: read.Group, verbs: r.verbs(read.Group), names: scope.New(read.GroupResource, "", "", read.FieldSelector).OnlyName()}, read.Resource, read.why())
 	}
 	if read.NamespaceLabels != "" {
 		r.add("", key{verbs: r.verbs("")}, "namespaces", read.why()+".namespace_label_selector")
@@ -112,17 +112,6 @@ func (r *Roles) verbs(group string) string {
 		return "watch"
 	}
 	return "list,watch"
-}
-
-// OnlyName returns the name of the only object that a field selector can select, or "". Such requests count as requests
-// for that object. https://kubernetes.io/docs/reference/access-authn-authz/rbac/#referring-to-resources
-func OnlyName(selector string) string {
-	parsed, err := fields.ParseSelector(selector)
-	if err != nil {
-		return ""
-	}
-	name, _ := parsed.RequiresExactMatch("metadata.name")
-	return name
 }
 
 func (r Read) why() string {

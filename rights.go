@@ -1,0 +1,58 @@
+package k8swatchlistreceiver
+
+import (
+	"context"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/catalog"
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/rights"
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/scope"
+)
+
+// rightsDelay is how long after the start of reading it is asked which rights are missing: readers go first.
+const rightsDelay = 5 * time.Second
+
+// reportRights logs which rights are missing.
+func (r *watchlistReceiver) reportRights(ctx context.Context) {
+	select {
+	case <-time.After(rightsDelay):
+	case <-ctx.Done():
+		return
+	}
+	specs := r.cfg.Specs()
+	resolved, _, err := catalog.Resolve(ctx, specs, r.client)
+	if err != nil {
+		return // the catalog reports it
+	}
+	r.rights.Report(ctx, needs(specs, resolved), r.health.isRead, r.set.Logger)
+}
+
+// needs returns what the receiver should be allowed to do. What patterns select is read as far as it is allowed.
+func needs(specs []catalog.Spec, resolved []catalog.Resolved) []rights.Need {
+	namespaces := schema.GroupResource{Resource: "namespaces"}
+	var all []rights.Need
+	labels := make(map[string]bool)
+	for _, r := range resolved {
+		if of := r.Scope.Namespaces().Labels; of != "" && !labels[of] {
+			labels[of] = true
+			all = append(all, rights.Need{Scope: scope.New(namespaces, "", of, "")})
+		}
+		if r.Spec.Pattern == nil {
+			// Without the right in all namespaces, the selected ones are read one by one.
+			all = append(all, rights.Need{Scope: r.Scope, Optional: r.Scope.Among != ""})
+		}
+	}
+	all = append(all, rights.Need{Scope: scope.New(namespaces, "", "", "metadata.name=kube-system"), Verbs: []string{"get"}, Optional: true})
+	if catalog.FollowsDefinitions(specs) {
+		for _, of := range catalog.DefinitionResources {
+			need := rights.Need{Scope: scope.New(of, "", "", ""), Optional: true}
+			if of.Resource == "apiservices" { // single ones are read as well
+				need.Verbs = []string{"get", "list", "watch"}
+			}
+			all = append(all, need)
+		}
+	}
+	return all
+}
