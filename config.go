@@ -68,6 +68,16 @@ type Config struct {
 	// continues after a restart. Default: none; every start begins afresh.
 	Storage *component.ID `mapstructure:"storage"`
 
+	// LeaderElection lets several replicas of the receiver decide which of them emits records. The others stand by.
+	LeaderElection LeaderElectionConfig `mapstructure:"leader_election"`
+
+	// K8sLeaderElector is the ID of the Collector's extension k8s_leader_elector, if that decides which replica emits records,
+	// instead of leader_election. Default: none.
+	K8sLeaderElector *component.ID `mapstructure:"k8s_leader_elector"`
+
+	// Standby configures the replicas that do not lead.
+	Standby StandbyConfig `mapstructure:"standby"`
+
 	// InitialState decides about the objects that exist when a resource is first read: emit them, or skip them and emit
 	// only changes. Default: emit.
 	InitialState string `mapstructure:"initial_state"`
@@ -304,7 +314,9 @@ func createDefaultConfig() component.Config {
 			Emit:           emitChanges,
 			RotateInterval: 30 * time.Minute,
 		},
-		InitialState: initialEmit,
+		LeaderElection: defaultLeaderElection(),
+		Standby:        defaultStandby(),
+		InitialState:   initialEmit,
 		Checkpoint: CheckpointConfig{
 			Interval:   time.Second,
 			MaxChanges: 1000,

@@ -89,20 +89,22 @@ func TestDefaultConfig(t *testing.T) {
 	cfg, err := loadConfig(t, "testdata/config/good/minimal.yaml")
 	require.NoError(t, err)
 	want := &Config{
-		AuthType:     "serviceAccount",
-		KubeAPIQPS:   20,
-		KubeAPIBurst: 40,
-		Resources:    []ResourceConfig{{Name: "pods"}},
-		Relist:       RelistConfig{Interval: 6 * time.Hour, Emit: "changes", RotateInterval: 30 * time.Minute},
-		Shard:        ShardConfig{Total: 1, By: "uid", Server: "auto"},
-		InitialState: "emit",
-		Checkpoint:   CheckpointConfig{Interval: time.Second, MaxChanges: 1000},
-		Body:         "map",
-		Format:       "watchlist",
-		Events:       EventsConfig{Body: "message"},
-		Entities:     EntitiesConfig{Format: "spec"},
-		Redaction:    RedactionConfig{ConfigMaps: "fingerprint", Environment: "redact"},
-		Suppress:     SuppressConfig{Noop: true},
+		AuthType:       "serviceAccount",
+		KubeAPIQPS:     20,
+		KubeAPIBurst:   40,
+		Resources:      []ResourceConfig{{Name: "pods"}},
+		Relist:         RelistConfig{Interval: 6 * time.Hour, Emit: "changes", RotateInterval: 30 * time.Minute},
+		Shard:          ShardConfig{Total: 1, By: "uid", Server: "auto"},
+		LeaderElection: LeaderElectionConfig{LeaseDuration: 15 * time.Second, RenewDeadline: 10 * time.Second, RetryPeriod: 2 * time.Second},
+		Standby:        StandbyConfig{Mode: "warm", PublishInterval: time.Second},
+		InitialState:   "emit",
+		Checkpoint:     CheckpointConfig{Interval: time.Second, MaxChanges: 1000},
+		Body:           "map",
+		Format:         "watchlist",
+		Events:         EventsConfig{Body: "message"},
+		Entities:       EntitiesConfig{Format: "spec"},
+		Redaction:      RedactionConfig{ConfigMaps: "fingerprint", Environment: "redact"},
+		Suppress:       SuppressConfig{Noop: true},
 
 		ObjectAttribute: "none", MaxRecordBytes: 1048576, DiffMaxBytes: 67108864, ResourceGrouping: "cluster",
 		Queue: QueueConfig{MaxBytes: 16777216, DrainTimeout: 10 * time.Second},
@@ -132,6 +134,12 @@ func TestEveryKey(t *testing.T) {
 	assert.Equal(t, "prod-eu-1", cfg.ClusterName)
 	assert.Equal(t, RelistConfig{Interval: 24 * time.Hour, Emit: "snapshot", RotateInterval: 10 * time.Minute}, cfg.Relist)
 	assert.Equal(t, "file_storage/k8s", cfg.Storage.String())
+	assert.Equal(t, LeaderElectionConfig{
+		Enabled: true, LeaseName: "audit", LeaseNamespace: "observability", Identity: "replica-a",
+		LeaseDuration: 30 * time.Second, RenewDeadline: 20 * time.Second, RetryPeriod: 5 * time.Second,
+	}, cfg.LeaderElection)
+	assert.Nil(t, cfg.K8sLeaderElector, "it excludes leader_election")
+	assert.Equal(t, StandbyConfig{Mode: "cold", Progress: "observability/audit-positions", PublishInterval: 2 * time.Second}, cfg.Standby)
 	assert.Equal(t, "skip", cfg.InitialState)
 	assert.Equal(t, CheckpointConfig{Interval: 5 * time.Second, MaxChanges: 10000}, cfg.Checkpoint)
 	assert.Equal(t, "summary", cfg.Body)

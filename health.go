@@ -131,7 +131,7 @@ func (h *health) isRead(of scope.Scope) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	switch h.resources[of.String()].condition {
-	case watchlist.Initializing, watchlist.Reading, watchlist.Paused, watchlist.Polling:
+	case watchlist.Initializing, watchlist.Reading, watchlist.Paused, watchlist.Polling, watchlist.Standby:
 		return true
 	}
 	return false

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/consumer"
@@ -47,12 +48,15 @@ type watchlistReceiver struct {
 	entities  *entity.Entities   // nil without entity events
 	keeper    *checkpoint.Keeper // nil without storage
 	delivery  *delivery.Delivery[watchlist.Change]
+	queued    atomic.Pointer[delivery.Delivery[watchlist.Change]] // the same, for metrics
+	emitter   watchlist.Emitter                                   // the delivery, as the readers see it
 	health    *health
 	crowd     *watchlist.Crowd
 	readers   readers
 	session   *session
 
 	detachClientLog func()
+	replica         *replica // nil: there is only this one
 }
 
 func newReceiver(cfg *Config, set receiver.Settings, next consumer.Logs) (receiver.Logs, error) {
@@ -115,28 +119,54 @@ func (r *watchlistReceiver) start(ctx context.Context, host component.Host) erro
 	records.ScopeName, records.ScopeVersion = metadata.ScopeName, r.set.BuildInfo.Version
 	r.records = record.NewBuilder(records)
 	r.entities = r.cfg.newEntities()
+	if r.replica, err = r.newReplica(host); err != nil {
+		return err
+	}
 	if r.keeper, err = r.newKeeper(host); err != nil {
 		return err
 	}
-	r.delivery = delivery.New(r.deliveryOptions())
-	if err := r.telemetry.observeQueue(r.cfg.Queue.MaxBytes, r.delivery.Records); err != nil {
+	if err := r.telemetry.observeQueue(r.cfg.Queue.MaxBytes, r.queuedRecords); err != nil {
 		return err
 	}
-	r.delivery.Start()
-
-	r.session = r.startSession()
+	if r.replica != nil {
+		r.replica.start()
+		return nil
+	}
+	r.startDelivery(r.deliveryOptions())
+	r.session = r.startSession(r.newReader)
 	return nil
+}
+
+// startDelivery begins to deliver what readers emit from now on.
+func (r *watchlistReceiver) startDelivery(o delivery.Options[watchlist.Change]) {
+	r.delivery = delivery.New(o)
+	r.emitter = r.delivery
+	r.queued.Store(r.delivery)
+	r.delivery.Start()
+}
+
+func (r *watchlistReceiver) queuedRecords() int {
+	if d := r.queued.Load(); d != nil {
+		return d.Records()
+	}
+	return 0
 }
 
 // Shutdown stops reading, then delivers the queue for as long as ctx and queue.drain_timeout allow.
 func (r *watchlistReceiver) Shutdown(ctx context.Context) error {
-	if r.session == nil {
+	var err error
+	switch {
+	case r.replica != nil && r.replica.cancel != nil:
+		r.health.end()
+		err = r.replica.shutdown(ctx)
+	case r.session != nil:
+		r.health.end()
+		r.session.stop()
+		err = r.delivery.Shutdown(ctx)
+	default:
 		r.telemetry.builder.Shutdown()
 		return nil // never started
 	}
-	r.health.end()
-	r.session.stop()
-	err := r.delivery.Shutdown(ctx)
 	if r.keeper != nil {
 		err = errors.Join(err, r.keeper.Shutdown(ctx))
 	}
@@ -146,9 +176,48 @@ func (r *watchlistReceiver) Shutdown(ctx context.Context) error {
 	return err
 }
 
-// newKeeper returns the keeper of checkpoints in the configured storage extension, or nil if none is configured.
+// newKeeper returns the keeper of checkpoints, or nil if nothing has to be kept.
 func (r *watchlistReceiver) newKeeper(host component.Host) (*checkpoint.Keeper, error) {
+	extension, err := r.storage(host)
+	if extension == nil || err != nil {
+		return nil, err
+	}
+	o := checkpoint.Options{
+		Extension:  extension,
+		Receiver:   r.set.ID,
+		Interval:   r.cfg.Checkpoint.Interval,
+		MaxChanges: r.cfg.Checkpoint.MaxChanges,
+		Cluster: func() checkpoint.Cluster {
+			return checkpoint.Cluster{UID: r.records.ClusterUID(), Fingerprint: r.client.Fingerprint()}
+		},
+		Shard:  r.cfg.Shard.shard(),
+		Wanted: r.cfg.reads,
+		Report: r.health.report,
+		Logger: r.set.Logger,
+	}
+	if r.replica != nil {
+		o.Handover = r.replica.handover
+	}
 	if r.cfg.Storage == nil {
+		keeper := checkpoint.NewKeeper(o)
+		keeper.Start()
+		return keeper, nil
+	}
+	o.Wrote = r.telemetry.wrote
+	keeper := checkpoint.NewKeeper(o)
+	if err := r.telemetry.observeCheckpoints(keeper.Ages); err != nil {
+		return nil, err
+	}
+	keeper.Start()
+	return keeper, nil
+}
+
+// storage returns the configured storage extension. A replica without one follows the leader in memory.
+func (r *watchlistReceiver) storage(host component.Host) (storage.Extension, error) {
+	if r.cfg.Storage == nil {
+		if r.replica != nil {
+			return checkpoint.NewMemory(), nil
+		}
 		return nil, nil
 	}
 	extension, ok := host.GetExtensions()[*r.cfg.Storage]
@@ -159,25 +228,7 @@ func (r *watchlistReceiver) newKeeper(host component.Host) (*checkpoint.Keeper, 
 	if !ok {
 		return nil, fmt.Errorf("storage: the extension %s is not a storage extension; use one such as file_storage", r.cfg.Storage)
 	}
-	keeper := checkpoint.NewKeeper(checkpoint.Options{
-		Extension:  storageExtension,
-		Receiver:   r.set.ID,
-		Interval:   r.cfg.Checkpoint.Interval,
-		MaxChanges: r.cfg.Checkpoint.MaxChanges,
-		Cluster: func() checkpoint.Cluster {
-			return checkpoint.Cluster{UID: r.records.ClusterUID(), Fingerprint: r.client.Fingerprint()}
-		},
-		Shard:  r.cfg.Shard.shard(),
-		Wanted: r.cfg.reads,
-		Report: r.health.report,
-		Wrote:  r.telemetry.wrote,
-		Logger: r.set.Logger,
-	})
-	if err := r.telemetry.observeCheckpoints(keeper.Ages); err != nil {
-		return nil, err
-	}
-	keeper.Start()
-	return keeper, nil
+	return storageExtension, nil
 }
 
 func (r *watchlistReceiver) deliveryOptions() delivery.Options[watchlist.Change] {

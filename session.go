@@ -20,18 +20,19 @@ import (
 // which a kube-apiserver compacts its history by default.
 const quietInterval = 2 * time.Minute
 
-// session is a period of reading: a catalog and its readers under one context. Delivery and keeper outlive it, so that
-// reading can be paused and resumed.
+// session is a period of reading: a catalog and its readers under one context. The keeper outlives it, and so does the
+// delivery unless this is one of several replicas.
 type session struct {
 	cancel  context.CancelFunc
 	running sync.WaitGroup
 }
 
-func (r *watchlistReceiver) startSession() *session {
+// startSession begins to read with readers that newReader returns.
+func (r *watchlistReceiver) startSession(newReader func(catalog.Target) catalog.Reader) *session {
 	readers := catalog.New(catalog.Options{
 		Specs:     r.cfg.Specs(),
 		Server:    r.client,
-		NewReader: r.newReader,
+		NewReader: newReader,
 		Report:    r.health.missing,
 		Logger:    r.set.Logger,
 	})
@@ -72,7 +73,7 @@ func (r *watchlistReceiver) newReader(t catalog.Target) catalog.Reader {
 		Knowledge:      t.Knowledge,
 		Plan:           r.redaction.Plan(t.Scope.Group, t.Scope.Resource, redactionObserver{telemetry.resourceTelemetry}).WithFields(r.cfg.fields(t.Scope)),
 		Opener:         r.client,
-		Emitter:        r.delivery,
+		Emitter:        r.emitter,
 		Served:         t.Served,
 		Missing:        func(ctx context.Context) []string { return r.rights.Missing(ctx, t.Scope) },
 		SnapshotSlots:  r.slots,
@@ -183,6 +184,10 @@ func (r *watchlistReceiver) learnClusterUID(ctx context.Context, answered chan<-
 	answer := sync.OnceFunc(func() { close(answered) })
 	retry := retry.NewBackoff(800*time.Millisecond, 30*time.Second)
 	reported := ""
+	if r.records.ClusterUID() != "" { // from an earlier session
+		answer()
+		return
+	}
 	for {
 		uid, err := r.client.ClusterUID(ctx)
 		if ctx.Err() != nil {

@@ -78,7 +78,7 @@ func (p *pausable) restart() {
 	p.t.Helper()
 	p.session.stop()
 	require.Eventually(p.t, p.server.idle, 10*time.Second, 5*time.Millisecond) // else the old stream takes the next event
-	p.session = p.startSession()
+	p.session = p.startSession(p.newReader)
 }
 
 func waitForRecords(t *testing.T, sink *consumertest.LogsSink, n int) {

@@ -35,6 +35,7 @@ func (c *Config) Validate() error {
 		errs = append(errs, fmt.Errorf("shard.%w", err))
 	}
 	errs = append(errs, c.Relist.validate()...)
+	errs = append(errs, c.validateReplicas()...)
 	if c.InitialState != initialEmit && c.InitialState != initialSkip {
 		errs = append(errs, fmt.Errorf("initial_state: %q is not one of emit, skip", c.InitialState))
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -42,7 +43,8 @@ func newRBAC(name string, s streams) *cobra.Command {
 configuration need.
 
 What is read in all namespaces is in the ClusterRole, and what is read only in some namespaces is in a Role in each of
-them.
+them. With leader_election or k8s_leader_elector, a Role has the rights to the Leases of the replicas; those of the extension
+k8s_leader_elector to its own Lease are not included.
 
 The verb list is used if an API server does not stream the initial state, and to confirm that objects are gone or a resource
 is empty. Kubernetes streams it by default from 1.34 on, and in 1.32. With --watch-only the verb is left out: the receiver
@@ -91,6 +93,9 @@ func (o *rbacOptions) run(ctx context.Context) error {
 		return err
 	}
 	r := roles.New(reads, roles.Options{Name: o.name, Subjects: o.subjects(), WatchOnly: o.watchOnly, Discovery: o.discovery, Definitions: followsDefinitions(receivers)})
+	if err := o.addLeases(r, receivers); err != nil {
+		return err
+	}
 	if o.serviceAccount == "" {
 		fmt.Fprintln(o.err, "warning: there are no bindings; bind the roles with --service-account and --namespace")
 	}
@@ -148,6 +153,27 @@ func (o *rbacOptions) subjects() []rbacv1.Subject {
 
 func followsDefinitions(receivers []collector.Receiver) bool {
 	return slices.ContainsFunc(receivers, func(r collector.Receiver) bool { return catalog.FollowsDefinitions(r.Config.Specs()) })
+}
+
+// addLeases adds the rights to the Leases of replicas. They are in the namespace of the pod, which is that of the service
+// account, unless another one is configured.
+func (o *rbacOptions) addLeases(r *roles.Roles, receivers []collector.Receiver) error {
+	names := make(map[string][]string)
+	for _, receiver := range receivers {
+		for _, lease := range receiver.Config.ElectionLeases(receiver.ID) {
+			namespace := cmp.Or(lease.Namespace, o.namespace)
+			if namespace == "" {
+				return fmt.Errorf("%s: the Lease %s is in the namespace of the pod, which is not known; add --service-account and --namespace, or configure leader_election.lease_namespace", receiver.ID, lease.Name)
+			}
+			if !slices.Contains(names[namespace], lease.Name) {
+				names[namespace] = append(names[namespace], lease.Name)
+			}
+		}
+	}
+	for namespace, of := range names {
+		r.AddLeases(namespace, of)
+	}
+	return nil
 }
 
 // reads returns what the receivers read. The cluster is asked only if the configuration alone does not state that.

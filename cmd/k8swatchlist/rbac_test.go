@@ -75,6 +75,54 @@ subjects:
 	assert.Contains(t, r.out, "# k8s_watchlist resources[0], k8s_watchlist/b resources[0]", r.err)
 }
 
+func TestRBACOfReplicas(t *testing.T) {
+	t.Parallel()
+	const config = `receivers: {k8s_watchlist: {resources: [pods], leader_election: {enabled: true}, shard: {total: 2, index: 0}}}`
+	r := execute(t, config, "rbac", "--config", "-", "-n", "observability", "--service-account", "otelcol", "--offline")
+	assert.Equal(t, exitFine, r.code, r.err)
+	assert.Contains(t, r.out, "# 1 resource, cluster-wide, no secrets.", "the Leases are not read")
+	_, role, ok := strings.Cut(r.out, "---\napiVersion: rbac.authorization.k8s.io/v1\nkind: Role\n")
+	require.True(t, ok, r.out)
+	assert.Equal(t, `metadata:
+  name: otelcol-watchlist
+  namespace: observability
+rules:
+  # to create the Leases of the replicas
+  - apiGroups: [coordination.k8s.io]
+    resources: [leases]
+    verbs: [create]
+  # to elect the leader, and to publish and read how far records were accepted
+  - apiGroups: [coordination.k8s.io]
+    resources: [leases]
+    resourceNames: [k8s-watchlist-0-of-2, k8s-watchlist-0-of-2-progress, k8s-watchlist-1-of-2, k8s-watchlist-1-of-2-progress]
+    verbs: [get, update]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata:
+  name: otelcol-watchlist
+  namespace: observability
+roleRef:
+  apiGroup: rbac.authorization.k8s.io
+  kind: Role
+  name: otelcol-watchlist
+subjects:
+  - kind: ServiceAccount
+    name: otelcol
+    namespace: observability
+`, role)
+
+	r = execute(t, config, "rbac", "--config", "-", "--offline")
+	assert.Equal(t, exitUsage, r.code)
+	assert.Contains(t, r.err, "k8s_watchlist: the Lease k8s-watchlist-0-of-2 is in the namespace of the pod, which is not known; add --service-account and --namespace")
+
+	r = execute(t, `receivers: {k8s_watchlist: {resources: [pods], k8s_leader_elector: k8s_leader_elector, standby: {progress: logs/positions}}}`,
+		"rbac", "--config", "-", "--offline")
+	assert.Equal(t, exitFine, r.code, r.err)
+	assert.Contains(t, r.out, "  namespace: logs\n")
+	assert.Contains(t, r.out, "    resourceNames: [positions]\n")
+}
+
 func TestRBACOfAnAPIGroup(t *testing.T) {
 	t.Parallel()
 	r := execute(t, `receivers: {k8s_watchlist: {resources: ["*.cert-manager.io", pods]}}`, "rbac", "--config", "-", "--offline")

@@ -2,7 +2,6 @@ package catalog
 
 import (
 	"context"
-	"io"
 	"strings"
 	"sync"
 	"time"
@@ -65,7 +64,7 @@ func (c *Catalog) definitionsReader(resource schema.GroupResource) *watchlist.Re
 		Scope:   scope.New(resource, "", "", ""),
 		API:     scope.API{Version: b.bestVersion(), Kind: b.kind},
 		Plan:    redact.NewPlan(resource.Group, resource.Resource),
-		Opener:  metadataOpener{c.Server},
+		Opener:  watchlist.MetadataOpener{Opener: c.Server},
 		Emitter: definitionsSink{c.definitions, resource},
 		Served: func(ctx context.Context) (bool, error) {
 			served, err := c.directory.ask(ctx, shareDiscovery)
@@ -176,17 +175,6 @@ func (o definitionsObserver) StateChanged(s watchlist.State) {
 	if s.Condition == watchlist.Reading {
 		o.notice() // something may have changed before
 	}
-}
-
-// metadataOpener requests only metadata.
-type metadataOpener struct {
-	watchlist.Opener
-}
-
-// Open implements watchlist.Opener.
-func (o metadataOpener) Open(ctx context.Context, req watchlist.Request) (io.ReadCloser, error) {
-	req.MetadataOnly = true
-	return o.Opener.Open(ctx, req)
 }
 
 var _ Server = (*kubeclient.Client)(nil)

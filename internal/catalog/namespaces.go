@@ -60,7 +60,7 @@ func (n *namespaceSets) of(ctx context.Context, c *Catalog, labels string) *name
 		Scope:    scope.New(namespacesResource, "", labels, ""),
 		API:      scope.API{Version: "v1", Kind: "Namespace"},
 		Plan:     redact.NewPlan("", namespacesResource.Resource),
-		Opener:   metadataOpener{c.Server},
+		Opener:   watchlist.MetadataOpener{Opener: c.Server},
 		Emitter:  set,
 		Served:   func(context.Context) (bool, error) { return true, nil }, // there is no cluster without
 		Now:      time.Now,

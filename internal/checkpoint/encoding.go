@@ -26,14 +26,24 @@ type storedProgress struct {
 	Epoch   string `json:"epoch,omitempty"`
 	Objects int    `json:"objects,omitempty"`
 
-	// Resharded is where the checkpoints of another shard ended, until a gap record was accepted that begins there.
-	Resharded *storedVerification `json:"resharded,omitempty"`
+	// Hidden is where the history begins that an initial state hides, until a gap record was accepted that begins there.
+	Hidden *storedHidden `json:"hidden,omitempty"`
 
 	// The selected namespaces whose objects were emitted, if they are selected by their labels.
 	Selected watchlist.SelectedNamespaces `json:"selected,omitempty"`
 
 	// Set if the cluster was not certainly the same as before, and nothing was compared since.
 	Unconfirmed bool `json:"unconfirmed,omitempty"`
+
+	// Filling is where this process continued the work of another one without knowing everything that it had emitted. It is set
+	// until a comparison is complete.
+	Filling *storedVerification `json:"filling,omitempty"`
+}
+
+// storedHidden is where history begins that an initial state hides, and why it does; see watchlist.Progress.
+type storedHidden struct {
+	Reason string `json:"reason"`
+	storedVerification
 }
 
 // none reports whether nothing has been emitted.
@@ -136,8 +146,11 @@ func (p storedProgress) restored() watchlist.Progress {
 	if p.Lost != nil {
 		restored.Lost = p.Lost.restored()
 	}
-	if p.Resharded != nil {
-		restored.Resharded = &watchlist.GapInfo{FromRV: p.Resharded.ResourceVersion, From: p.Resharded.Time}
+	if h := p.Hidden; h != nil {
+		restored.Hidden = &watchlist.GapInfo{Reason: h.Reason, FromRV: h.ResourceVersion, From: h.Time}
+	}
+	if p.Filling != nil {
+		restored.Takeover = &watchlist.Takeover{AcceptedRV: p.ResourceVersion, Filling: true}
 	}
 	if d := p.Denied; d != nil {
 		restored.Denied = &watchlist.GapInfo{FromRV: d.From, ToRV: d.To, From: d.Time, Dropped: d.Records}

@@ -23,6 +23,7 @@ import (
 //	checkpoint/<id>/progress  how far it has come
 //	object/<id>/<key>         an object of the inventory
 //	probe                     nothing; written to test whether the storage works again
+//	led                       the identity of the process that last led the replicas
 //	migrated                  when the previous layout was migrated
 //	shard                     the shard for which the storage was used last; missing if nothing was divided
 const (
@@ -31,6 +32,7 @@ const (
 	objectPrefix     = "object/"
 	scopeSuffix      = "/scope"
 	migratedKey      = "migrated"
+	ledKey           = "led"
 	probeKey         = "probe"
 	shardKey         = "shard"
 )

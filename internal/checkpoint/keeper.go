@@ -35,6 +35,10 @@ type Options struct {
 	Interval   time.Duration
 	MaxChanges int
 
+	// Handover returns from where a reader continues instead of from its own checkpoint, of which it is given what matters for
+	// that; nil: from its own. It is called by the keeper's goroutine and must not block. nil: always from its own.
+	Handover func(of scope.Scope, own Own) *Handover
+
 	// Report is called with an error when the storage begins to fail, and with nil when it works again.
 	Report func(part string, err error)
 	// Wrote is called after each write, with the time it took and its error. nil: nobody needs it.
@@ -74,6 +78,8 @@ type Keeper struct {
 	jobs     []*job
 	late     map[*scope.Scope]bool         // readers that did not wait for the storage
 	extra    map[string]*storage.Operation // additional operations of the next transaction, by key
+
+	led string // see Led
 
 	asked chan struct{} // restores or jobs wait
 	wake  chan struct{} // something has to be written

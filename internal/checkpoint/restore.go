@@ -103,6 +103,8 @@ type plan struct {
 	unversioned bool
 	objects     int
 	err         error // the checkpoint is damaged
+
+	handedOver *Handover // nil: the reader continues from its own checkpoint
 }
 
 // restoreAll answers all waiting readers, and reads the storage once for all of them.
@@ -253,7 +255,9 @@ func (k *Keeper) choose(p *plan, cluster Cluster, stored map[string]progressOf, 
 	}
 	switch {
 	case p.own == nil && len(p.parts) == 0:
-		k.logAfresh(p.scope, cluster, isRead)
+		if !p.handOver(k) {
+			k.logAfresh(p.scope, cluster, isRead)
+		}
 		return
 	case p.own != nil && len(p.parts) == 0 && p.own.covers(p.scope):
 		p.store.progress, p.err = stored[p.own.id].storedProgress, stored[p.own.id].err
@@ -264,6 +268,9 @@ func (k *Keeper) choose(p *plan, cluster Cluster, stored map[string]progressOf, 
 		p.store.progress, p.err = resharded(p.sources(), stored)
 	default:
 		p.store.progress, p.err = joined(p.sources(), stored)
+	}
+	if p.handOver(k) {
+		return
 	}
 	p.unversioned = p.store.progress.none()
 	if !certain && p.store.progress.ResourceVersion != "" {
@@ -383,7 +390,7 @@ func (k *Keeper) finish(p *plan, cluster Cluster) {
 	var progress watchlist.Progress
 	var err error
 	if p.err == nil {
-		progress = p.store.progress.restored()
+		progress = p.restored()
 	} else {
 		err = fmt.Errorf("starting afresh, since the checkpoint is damaged: %w", p.err)
 	}

@@ -254,9 +254,12 @@ func (k *Keeper) readIndex(client storage.Client, walker storage.Walker) (migrat
 		k.Logger.Warn("storage holds checkpoints that cannot be read", zap.Int("checkpoints", damaged))
 	}
 	// Together, since file_storage makes a transaction of each call.
-	at, last := storage.GetOperation(migratedKey), storage.GetOperation(shardKey)
-	err = client.Batch(k.ctx, at, last)
+	at, last, led := storage.GetOperation(migratedKey), storage.GetOperation(shardKey), storage.GetOperation(ledKey)
+	err = client.Batch(k.ctx, at, last, led)
 	k.lastShard = string(last.Value)
+	k.mu.Lock()
+	k.led = string(led.Value)
+	k.mu.Unlock()
 	return at.Value != nil, err
 }
 

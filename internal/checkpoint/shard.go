@@ -60,17 +60,17 @@ func resharded(entries []*entry, stored map[string]progressOf) (all storedProgre
 			return storedProgress{}, p.err
 		}
 		all.Denied = all.Denied.and(p.Denied)
-		from := storedVerification{ResourceVersion: p.ResourceVersion, Time: p.Time}
+		from := storedHidden{watchlist.ReasonResharded, storedVerification{ResourceVersion: p.ResourceVersion, Time: p.Time}}
 		if p.Lost != nil {
-			from = storedVerification{ResourceVersion: p.Lost.ResourceVersion, Time: p.Lost.Time}
+			from.storedVerification = storedVerification{ResourceVersion: p.Lost.ResourceVersion, Time: p.Lost.Time}
 		}
 		switch {
 		case p.ResourceVersion == "":
-			if all.Resharded == nil {
-				all.Resharded = p.Resharded
+			if all.Hidden == nil {
+				all.Hidden = p.Hidden
 			}
-		case all.Resharded == nil || watchlist.VersionBefore(from.ResourceVersion, all.Resharded.ResourceVersion):
-			all.Resharded = &from
+		case all.Hidden == nil || watchlist.VersionBefore(from.ResourceVersion, all.Hidden.ResourceVersion):
+			all.Hidden = &from
 		}
 	}
 	return all, nil

@@ -62,7 +62,7 @@ func TestPartOfAShardContinues(t *testing.T) {
 			assert.Equal(t, "70", got.ResourceVersion)
 			assert.True(t, got.Closed)
 			assert.Nil(t, got.Lost)
-			assert.Nil(t, got.Resharded)
+			assert.Nil(t, got.Hidden)
 			assertOwn(t, c.after, got.known)
 		}
 		assert.Len(t, ids(t, extension), 1, "the old checkpoint is of no use any longer")
@@ -82,8 +82,8 @@ func TestMoreThanAShardBeginsAnew(t *testing.T) {
 		for range 2 { // the second time it is its own unfinished checkpoint
 			got := played(t, extension, c.after)
 			assert.True(t, got.None())
-			if assert.NotNil(t, got.Resharded) {
-				assert.Equal(t, "70", got.Resharded.FromRV)
+			if assert.NotNil(t, got.Hidden) {
+				assert.Equal(t, "70", got.Hidden.FromRV)
 			}
 			for n := range 40 {
 				version, isKnown := got.known[uidOf(n)]
@@ -97,9 +97,9 @@ func TestMoreThanAShardBeginsAnew(t *testing.T) {
 		begin := watchlist.Change{Scope: &c.after, Type: watchlist.SnapshotBegin, Origin: watchlist.Initial, Snapshot: &watchlist.SnapshotInfo{Epoch: "e"}}
 		played(t, extension, c.after, begin)
 		gap := watchlist.Change{Scope: &c.after, Type: watchlist.Gap, Origin: watchlist.Recovered, Gap: &watchlist.GapInfo{Reason: watchlist.ReasonResharded, FromRV: "70", ToRV: "90"}}
-		require.NotNil(t, played(t, extension, c.after, gap).Resharded)
+		require.NotNil(t, played(t, extension, c.after, gap).Hidden)
 		got := played(t, extension, c.after, fill(&c.after, "90")...)
-		assert.Nil(t, got.Resharded)
+		assert.Nil(t, got.Hidden)
 		assert.Equal(t, "e", got.Epoch)
 		got = played(t, extension, c.after)
 		assert.Equal(t, "90", got.ResourceVersion)
@@ -117,7 +117,7 @@ func TestAnEarlierShardIsForgotten(t *testing.T) {
 	played(t, extension, first, fill(&first, "70")...)
 	got := played(t, extension, other, fill(&other, "80")...)
 	assert.True(t, got.None())
-	assert.Nil(t, got.Resharded, "it has no object of the other shard")
+	assert.Nil(t, got.Hidden, "it has no object of the other shard")
 	assert.Empty(t, got.known)
 	got = played(t, extension, first)
 	assert.True(t, got.None())

@@ -6,6 +6,7 @@ import (
 
 	"go.opentelemetry.io/collector/extension/xextension/storage"
 
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/redact"
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/scope"
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/watchlist"
 )
@@ -24,7 +25,7 @@ type store struct {
 	changed  bool                                // progress differs from what is stored
 	objects  map[watchlist.Key]*watchlist.Stored // changes that are not stored yet; nil is a deletion
 	// denied are objects of which nobody has what they hold, since the record was dropped, until another is accepted.
-	denied map[watchlist.Key]struct{}
+	denied map[watchlist.Key]redact.Identity
 
 	// since is when the oldest change was accepted that is not stored, and writing the same for changes that are being
 	// written. Zero: there is none.
@@ -37,7 +38,7 @@ type store struct {
 
 func newStore(e *entry) *store {
 	return &store{
-		entry: e, objects: make(map[watchlist.Key]*watchlist.Stored), denied: make(map[watchlist.Key]struct{}), ended: make(chan struct{}),
+		entry: e, objects: make(map[watchlist.Key]*watchlist.Stored), denied: make(map[watchlist.Key]redact.Identity), ended: make(chan struct{}),
 	}
 }
 
@@ -102,7 +103,7 @@ func (s *store) drop(c *watchlist.Change) {
 	if c.Type.IsOfObject() {
 		o := unknown(c)
 		s.objects[c.Key] = &o
-		s.denied[c.Key] = struct{}{}
+		s.denied[c.Key] = o.Identity
 	}
 	from, to := c.Span()
 	s.progress.Denied = s.progress.Denied.and(&storedDenial{
@@ -113,8 +114,8 @@ func (s *store) drop(c *watchlist.Change) {
 
 // reported notes an accepted gap record, and subtracts what it reports from the dropped records.
 func (s *store) reported(g *watchlist.GapInfo) {
-	if g.Reason == watchlist.ReasonResharded {
-		s.progress.Resharded, s.changed = nil, true
+	if h := s.progress.Hidden; h != nil && h.Reason == g.Reason {
+		s.progress.Hidden, s.changed = nil, true
 	}
 	d := s.progress.Denied
 	if d == nil || g.Dropped == 0 {
@@ -140,7 +141,7 @@ func (s *store) advance(c *watchlist.Change) {
 	case c.Type == watchlist.Suspected:
 		p.Lost = lossOf(watchlist.Suspicion{Doubt: c.Doubt, Gap: *c.Gap})
 	case c.Type == watchlist.SnapshotBegin && c.Origin == watchlist.Initial:
-		*p = storedProgress{Epoch: c.Snapshot.Epoch, Denied: p.Denied, Resharded: p.Resharded}
+		*p = storedProgress{Epoch: c.Snapshot.Epoch, Denied: p.Denied, Hidden: p.hidden()}
 	case c.Type == watchlist.Snapshot && c.Origin == watchlist.Initial:
 		p.Objects++
 	case c.Origin == watchlist.Recovered && p.Lost != nil:
@@ -152,7 +153,7 @@ func (s *store) advance(c *watchlist.Change) {
 	}
 	if c.Verifies {
 		p.Verified = &storedVerification{ResourceVersion: c.ReachedVersion(), Time: c.ReadAt}
-		p.Lost, p.Unconfirmed = nil, false
+		p.Lost, p.Unconfirmed, p.Filling = nil, false, nil
 	}
 	p.Time = c.ReadAt
 	s.changed = true

@@ -24,6 +24,7 @@ type Lease struct {
 	Acquired    time.Time
 	Renewed     time.Time
 	Transitions int
+	Annotations map[string]string // to write: those to set
 
 	object map[string]any // as it was read; nil: it does not exist
 }
@@ -49,6 +50,9 @@ func (l Leases) Put(ctx context.Context, lease Lease) (Lease, error) {
 	if lease.object != nil {
 		object = maps.Clone(lease.object)
 		g, verb = get{method: http.MethodPut, path: l.path(l.Name)}, "update"
+	}
+	if len(lease.Annotations) > 0 {
+		object["metadata"] = withAnnotations(object["metadata"], lease.Annotations)
 	}
 	spec := map[string]any{}
 	if before, ok := object["spec"].(map[string]any); ok {
@@ -83,7 +87,10 @@ func (l Leases) answer(ctx context.Context, g get) (Lease, error) {
 	}
 	var lease Lease
 	var known struct {
-		Kind string `json:"kind"`
+		Kind     string `json:"kind"`
+		Metadata struct {
+			Annotations map[string]string `json:"annotations"`
+		} `json:"metadata"`
 		Spec struct {
 			HolderIdentity       string    `json:"holderIdentity"`
 			LeaseDurationSeconds int       `json:"leaseDurationSeconds"`
@@ -95,8 +102,25 @@ func (l Leases) answer(ctx context.Context, g get) (Lease, error) {
 	if json.Unmarshal(answer.content, &known) != nil || json.Unmarshal(answer.content, &lease.object) != nil || known.Kind != "Lease" {
 		return Lease{}, answer.undecodable()
 	}
+	lease.Annotations = known.Metadata.Annotations
 	lease.Holder = known.Spec.HolderIdentity
 	lease.Duration = time.Duration(known.Spec.LeaseDurationSeconds) * time.Second
 	lease.Acquired, lease.Renewed, lease.Transitions = known.Spec.AcquireTime, known.Spec.RenewTime, known.Spec.LeaseTransitions
 	return lease, nil
+}
+
+// withAnnotations returns a copy of an object's metadata with some annotations set.
+func withAnnotations(metadata any, set map[string]string) map[string]any {
+	all, annotations := map[string]any{}, map[string]any{}
+	if before, ok := metadata.(map[string]any); ok {
+		maps.Copy(all, before)
+	}
+	if before, ok := all["annotations"].(map[string]any); ok {
+		maps.Copy(annotations, before)
+	}
+	for key, value := range set {
+		annotations[key] = value
+	}
+	all["annotations"] = annotations
+	return all
 }

@@ -142,9 +142,9 @@ type Progress struct {
 	VerifiedAt time.Time // its time
 	Lost       *Suspicion
 	Denied     *GapInfo // dropped records that no gap has reported yet
-	// Resharded is where the checkpoint of another shard ended, some of whose objects belong to this one. nil: the shard is the
-	// same as before.
-	Resharded *GapInfo
+	// Hidden is the beginning of the history that a first snapshot hides, and why it does. A gap record at its end reports that.
+	// nil: it hides none.
+	Hidden *GapInfo
 
 	// The unfinished set of Snapshot changes of an initial state that was cut short.
 	Epoch   string
@@ -156,6 +156,8 @@ type Progress struct {
 	// Unconfirmed is set if the server probably, but not certainly, belongs to the same cluster as before. The
 	// inventory then has to be compared with the server once.
 	Unconfirmed bool
+	// Takeover is set if the reader continues the work of a reader in another process.
+	Takeover *Takeover
 	// Later may accompany an error. It is closed when calling Restore again may succeed.
 	Later <-chan struct{}
 }

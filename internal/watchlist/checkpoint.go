@@ -33,11 +33,14 @@ func (r *Reader) restore(ctx context.Context) {
 	r.outdated = r.inventory.len() > 0
 	r.position = position{rv: parseVersion(progress.ResourceVersion), closed: progress.Closed, at: progress.At}
 	r.initial = snapshotSet{epoch: progress.Epoch, begun: progress.Epoch != "", objects: progress.Objects}
-	if g := progress.Resharded; g != nil {
-		r.initial.resharded = &lostHistory{reason: ReasonResharded, from: parseVersion(g.FromRV), since: g.From}
+	if g := progress.Hidden; g != nil {
+		r.initial.hidden = &lostHistory{reason: g.Reason, doubt: certain, from: parseVersion(g.FromRV), since: g.From}
 	}
 	if progress.Denied != nil {
 		r.restoreDenial(progress.Denied)
+	}
+	if t := progress.Takeover; t != nil {
+		r.succession = succession{accepted: parseVersion(t.AcceptedRV), filling: t.Filling}
 	}
 	if r.position.none() {
 		return
@@ -53,7 +56,7 @@ func (r *Reader) restore(ctx context.Context) {
 	if r.inventory.hasUnknown() {
 		r.scheduleRedelivery()
 	}
-	if progress.Unconfirmed {
+	if progress.Unconfirmed || r.succession.filling {
 		r.verifySoon()
 	}
 }

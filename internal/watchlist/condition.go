@@ -15,6 +15,7 @@ const (
 	Reading                       // changes are read as they come
 	Paused                        // the consumer is slower than the changes come
 	Polling                       // the resource is listed at intervals, because it cannot be watched
+	Standby                       // another replica leads, and this one follows it
 	Unreachable                   // the server does not answer, or not with a stream
 	Forbidden                     // rights are missing, or the credentials are not accepted
 	NotServed                     // the server does not know the resource
@@ -25,7 +26,7 @@ const (
 )
 
 var conditionNames = [conditions]string{
-	"starting", "initial", "reading", "paused", "polling", "unreachable", "forbidden", "not_served", "refused", "failing",
+	"starting", "initial", "reading", "paused", "polling", "standby", "unreachable", "forbidden", "not_served", "refused", "failing",
 }
 
 // Conditions returns every condition.

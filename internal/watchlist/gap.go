@@ -51,7 +51,7 @@ func (r *Reader) loseHistory(reason string, how Doubt) {
 	if r.lost == nil {
 		r.lost = &lostHistory{reason: reason, from: r.lastWholeVersion(), reached: r.position.rv, since: r.lastKnown}
 	}
-	if r.lost.ask && reason == reasonExpired { // it does not, and an earlier process emitted differences without a gap
+	if r.lost.ask && (reason == reasonExpired || reason == ReasonTakeover) { // it does not, and an earlier process emitted differences without a gap
 		r.lost.noted = false
 		r.lost.added, r.lost.modified, r.lost.deleted, r.lost.vanished, r.lost.unchanged = 0, 0, 0, 0, 0
 	}
@@ -98,8 +98,13 @@ func ScopeChange(rv string, at time.Time) Suspicion {
 	return Suspicion{Doubt: suspected, Gap: GapInfo{Reason: reasonScopeChanged, FromRV: rv, From: at}}
 }
 
-// ReasonResharded is that of a gap before a first set of snapshots, some of whose objects were in another shard before.
-const ReasonResharded = "resharded"
+// The reasons why a first snapshot may hide history; see [Progress].
+const (
+	// ReasonResharded: some of its objects were in another shard before.
+	ReasonResharded = "resharded"
+	// ReasonTakeover: this process continues the work of another one, and the history in between is gone.
+	ReasonTakeover = "takeover"
+)
 
 const (
 	reasonScopeChanged = "scope_changed"
@@ -148,7 +153,7 @@ func (r *Reader) restoreLoss(s *Suspicion) {
 	r.server.historyReset = s.Gap.Reason == reasonHistoryReset
 	r.lost.widened = s.Gap.Reason == reasonScopeChanged
 	switch s.Gap.Reason {
-	case reasonExpired, reasonDropped, reasonMissed:
+	case reasonExpired, ReasonTakeover, reasonDropped, reasonMissed:
 		r.lost.ask = true
 	case reasonScopeChanged:
 		r.lost.ask = s.Begun

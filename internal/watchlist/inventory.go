@@ -48,6 +48,9 @@ func keyOf(id redact.Identity) (key Key) {
 // KeyOf returns the key of the object with this UID.
 func KeyOf(uid string) Key { return keyOf(redact.Identity{UID: uid}) }
 
+// KeyOfIdentity returns the key of an object.
+func KeyOfIdentity(id redact.Identity) Key { return keyOf(id) }
+
 func parseUUID(s string, into *Key) bool {
 	if len(s) != 36 || s[8] != '-' || s[13] != '-' || s[18] != '-' || s[23] != '-' {
 		return false

@@ -66,7 +66,11 @@ func (r *Reader) historyExpired() {
 	if r.wasAlive() {
 		how = checked
 	}
-	r.loseHistory(reasonExpired, how)
+	reason := reasonExpired
+	if !r.position.none() && r.position.rv == r.succession.accepted {
+		reason = ReasonTakeover // this process has read nothing since
+	}
+	r.loseHistory(reason, how)
 }
 
 // wasAlive reports whether a quiet stream without bookmarks has just been cut. It had delivered everything, so that an

@@ -157,6 +157,8 @@ type Reader struct {
 	pauses   pauses
 	gone     bool // see UntilGone
 
+	succession succession
+
 	storage lateStorage
 	// unverified is set while the inventory has not been compared with the server since it was restored.
 	unverified bool
@@ -326,6 +328,9 @@ func (r *Reader) readOnce(ctx context.Context) ending {
 	var s *stream
 	if !r.position.none() && r.lost == nil && r.Knowledge.isHistoryGone(r.position.rv) {
 		r.historyExpired() // another request would be futile
+	}
+	if r.succession.filling && r.lost != nil && !r.lost.ask {
+		r.beginAnew()
 	}
 	if r.position.none() || r.lost != nil && !r.lost.ask {
 		began := time.Now()

@@ -175,9 +175,14 @@ func (f *follower) relistObject(ctx context.Context, l *relist, fr frame) error 
 	if !f.owns(id) {
 		return nil
 	}
+	gone, isGone := l.deleted[key]
+	if !isGone && f.wasAccepted(key, id) && f.isBehind(key, rv) {
+		if err := f.adopt(ctx, key, id); err != nil {
+			return err
+		}
+	}
 	f.inventory.markSeen(key)
 	known, isKnown := f.inventory.get(key)
-	gone, isGone := l.deleted[key]
 	switch {
 	case isGone && !gone.before(rv):
 		return nil
@@ -293,6 +298,9 @@ func (f *follower) settleRelist(ctx context.Context, l *relist, missed *lostHist
 		return nil, err
 	}
 	f.unverified, f.outdated, f.lost = false, false, nil
+	if !l.unidentified {
+		f.succession = succession{}
+	}
 	f.Observer.RelistEnded("complete", time.Since(l.began))
 	f.verified = verification{l.endVersion, f.Now()}
 	f.schedule.relistObjects, f.faults.failedRelists = false, 0

@@ -133,6 +133,7 @@ type scenario struct {
 	qps        float32  // requests per second that the client may send
 	restarts   []restart
 	selected   []selected
+	takeover   *checkpoint.Handover // from where the reader after the restart continues
 }
 
 // selected are the namespaces whose labels match from a time on.
@@ -206,7 +207,11 @@ func playScenario(t *testing.T, archive *txtar.Archive) *recordingQueue {
 				o.Selected = now.set
 			}
 		}
-		runReader(t, o, queue, s, extension, began, began.Add(r.at), r.crash, zap.New(core))
+		var handover *checkpoint.Handover
+		if i > 0 {
+			handover = s.takeover
+		}
+		runReader(t, o, queue, s, handover, extension, began, began.Add(r.at), r.crash, zap.New(core))
 		time.Sleep(max(0, time.Until(began.Add(r.until))))
 	}
 
@@ -269,8 +274,9 @@ func scopeOf(s scope.Scope, namespaces string) scope.Scope {
 	return s
 }
 
-// runReader runs a reader until a time, with its checkpoints in the extension.
-func runReader(t *testing.T, o watchlist.Options, queue *recordingQueue, s scenario, extension *memstorage.Extension, began, until time.Time, crash bool, logger *zap.Logger) {
+// runReader runs a reader until a time, with its checkpoints in the extension. handover is from where it continues the work of
+// another process, if it does.
+func runReader(t *testing.T, o watchlist.Options, queue *recordingQueue, s scenario, handover *checkpoint.Handover, extension *memstorage.Extension, began, until time.Time, crash bool, logger *zap.Logger) {
 	ctx, cancel := context.WithDeadline(t.Context(), until)
 	defer cancel()
 	queue.endsAt = time.Time{}
@@ -294,6 +300,7 @@ func runReader(t *testing.T, o watchlist.Options, queue *recordingQueue, s scena
 	}
 	keeper := checkpoint.NewKeeper(checkpoint.Options{
 		Extension: extension, Shard: o.Scope.Shard, Interval: time.Second, MaxChanges: 1000, Cluster: func() checkpoint.Cluster { return s.cluster }, Report: func(string, error) {}, Logger: logger,
+		Handover: func(scope.Scope, checkpoint.Own) *checkpoint.Handover { return handover },
 	})
 	keeper.Start()
 	queue.offering, queue.accepted = keeper.BeforeDeliver, keeper.Accepted
@@ -452,6 +459,8 @@ func readScenarioConfig(t *testing.T, text string) scenario {
 		case "restart", "crash":
 			from, to, _ := strings.Cut(value, " to ")
 			s.restarts = append(s.restarts, restart{at: duration(from), until: duration(to), crash: key == "crash"})
+		case "takeover":
+			s.takeover = handoverOf(t, value)
 		case "resource-gone":
 			from, to, _ := strings.Cut(value, " to ")
 			s.gone = [2]time.Duration{duration(from), duration(to)}
@@ -460,6 +469,33 @@ func readScenarioConfig(t *testing.T, text string) scenario {
 		}
 	}
 	return s
+}
+
+// handoverOf reads from where a reader continues: "9" is a published position, which the own checkpoint does not reach;
+// "9 whole" one that it does; "anew 9" an initial state that hides what came after that. "perhaps a b" and "owed a b" may follow.
+func handoverOf(t *testing.T, text string) *checkpoint.Handover {
+	h := &checkpoint.Handover{}
+	var names *[]redact.Identity
+	for _, word := range strings.Fields(text) {
+		switch {
+		case word == "anew":
+			h.Anew = true
+		case word == "whole":
+			h.Whole = true
+		case word == "perhaps":
+			names = &h.Perhaps
+		case word == "owed":
+			names = &h.Owed
+		case names != nil:
+			*names = append(*names, redact.Identity{UID: scriptUID(word), Namespace: "default", Name: word})
+		case h.Anew:
+			h.FromRV = word
+		default:
+			h.ResourceVersion, h.Closed = word, true
+		}
+	}
+	require.True(t, h.Anew || h.ResourceVersion != "", text)
+	return h
 }
 
 // recordingQueue is the emitter of a scenario: bounded in records, and emptied at once unless the consumer is blocked.

@@ -208,9 +208,13 @@ func (r *Reader) snapshotObject(ctx context.Context, pass *snapshotPass, f frame
 	if _, foreign := r.foreign(f.object); foreign {
 		return nil
 	}
-	if pass.known > 0 {
+	if pass.known > 0 || !r.succession.accepted.none() {
 		if id, err := r.Plan.Identify(f.object); err == nil {
 			key := keyOf(id)
+			if r.wasAccepted(key, id) && r.isBehind(key, parseVersion(id.ResourceVersion)) {
+				r.inventory.markSeen(key)
+				return r.adopt(ctx, key, id)
+			}
 			if known, ok := r.inventory.get(key); ok && r.relate(parseVersion(id.ResourceVersion), known) == emitted {
 				r.inventory.markSeen(key)
 				pass.older.note(key, parseVersion(id.ResourceVersion), known, func() (redact.Object, error) {
@@ -346,8 +350,8 @@ func (r *Reader) completeSnapshot(ctx context.Context, pass *snapshotPass, rv ve
 				r.countDeletion(r.lost)
 				r.foundByRelist(Deleted, r.lost)
 			}
-			if r.initial.resharded != nil {
-				r.countDeletion(r.initial.resharded)
+			if r.initial.hidden != nil {
+				r.countDeletion(r.initial.hidden)
 			}
 		}
 	}
@@ -355,6 +359,7 @@ func (r *Reader) completeSnapshot(ctx context.Context, pass *snapshotPass, rv ve
 		return err
 	}
 	r.unverified, r.outdated = false, false
+	r.succession = succession{}
 	r.haveEntered()
 	if !pass.listed {
 		r.Knowledge.streamCompleted()
@@ -411,8 +416,8 @@ func (r *Reader) emitComplete(ctx context.Context, pass *snapshotPass, rv versio
 			return err
 		}
 	}
-	if isFirst && r.initial.resharded != nil {
-		if err := r.emitResharded(ctx, rv); err != nil {
+	if isFirst && r.initial.hidden != nil {
+		if err := r.emitHidden(ctx, rv); err != nil {
 			return err
 		}
 	}
@@ -434,12 +439,12 @@ func (r *Reader) emitComplete(ctx context.Context, pass *snapshotPass, rv versio
 	return err
 }
 
-// emitResharded emits, once, the gap between what the checkpoint of another shard held and a first snapshot.
-func (r *Reader) emitResharded(ctx context.Context, rv version) error {
-	if err := r.emitGapInFirst(ctx, r.initial.resharded, rv); err != nil {
+// emitHidden emits, once, the gap of the history that a first snapshot hides.
+func (r *Reader) emitHidden(ctx context.Context, rv version) error {
+	if err := r.emitGapInFirst(ctx, r.initial.hidden, rv); err != nil {
 		return err
 	}
-	r.initial.resharded = nil
+	r.initial.hidden = nil
 	return nil
 }
 
@@ -504,7 +509,7 @@ type snapshotSet struct {
 	incomplete bool // something that could not be decoded is missing from it
 	gapEmitted bool // a gap was emitted for that
 
-	resharded *lostHistory // see Progress; nil once a gap was emitted for that
+	hidden *lostHistory // see Progress; nil once a gap was emitted for that
 }
 
 func (set *snapshotSet) info() *SnapshotInfo { return &SnapshotInfo{Epoch: set.epoch} }

@@ -63,6 +63,15 @@ type Opener interface {
 	Open(ctx context.Context, req Request) (io.ReadCloser, error)
 }
 
+// MetadataOpener requests only metadata.
+type MetadataOpener struct{ Opener }
+
+// Open implements Opener.
+func (o MetadataOpener) Open(ctx context.Context, req Request) (io.ReadCloser, error) {
+	req.MetadataOnly = true
+	return o.Opener.Open(ctx, req)
+}
+
 // MaxFrameBytes bounds a frame. etcd limits an object to about 1.5 MiB, but the JSON of an object stored as protobuf
 // can be several times larger.
 const MaxFrameBytes = 32 << 20

@@ -65,7 +65,7 @@ var Alerts = []Alert{
 	},
 	{
 		Name: "K8sWatchlistGap", Severity: "warning",
-		Query:       grown(eachResource, "$gaps", `{reason!~"expired|resharded|scope_changed"}`, "15m"),
+		Query:       grown(eachResource, "$gaps", `{reason!~"expired|resharded|scope_changed|takeover"}`, "15m"),
 		Summary:     "There is a gap in the history of {{ $labels.resource }}",
 		Description: "Only the net differences could be emitted. The gap record says between which times and versions.",
 	},

@@ -1,7 +1,7 @@
 // Package elector decides with a Lease which replica leads. It does what the rules of docs/takeover.md need and
 // client-go's leader election does not offer: it reports when the request was sent that last proved the leadership, keeps the
 // Lease until its owner has finished, and lets replicas go first that are ready. Both can compete for the same Lease. It can
-// also follow the Collector's extension k8s_leader_elector. The receiver does not use it yet.
+// also follow the Collector's extension k8s_leader_elector.
 package elector
 
 import (

@@ -106,6 +106,15 @@ func (r *Roles) AddAPIServices() {
 		"to notice resources that come and go, and to learn which ones another API server serves")
 }
 
+// AddLeases adds the rights to create, get and update Leases of a namespace. Which one is created cannot be limited.
+// https://kubernetes.io/docs/reference/access-authn-authz/rbac/#referring-to-resources
+func (r *Roles) AddLeases(namespace string, names []string) {
+	k := key{last: 4, group: "coordination.k8s.io", verbs: "create"}
+	r.add(namespace, k, "leases", "to create the Leases of the replicas")
+	k.last, k.verbs, k.names = 5, "get,update", strings.Join(names, ",")
+	r.add(namespace, k, "leases", "to elect the leader, and to publish and read how far records were accepted")
+}
+
 // verbs returns the verbs for reading a resource of a group. What metrics servers serve can only be listed.
 func (r *Roles) verbs(group string) string {
 	if r.WatchOnly && group != "metrics.k8s.io" && !strings.HasSuffix(group, ".metrics.k8s.io") {
@@ -185,7 +194,7 @@ func (r *Roles) Rules(namespace string) []Rule {
 			policy.Resources = slices.Sorted(maps.Keys(of[k].resources))
 		}
 		if k.names != "" {
-			policy.ResourceNames = []string{k.names}
+			policy.ResourceNames = strings.Split(k.names, ",")
 		}
 		rules = append(rules, Rule{PolicyRule: policy, Why: strings.Join(of[k].why, ", ")})
 	}
@@ -207,8 +216,12 @@ func (r *Roles) Summary() string {
 	resources := make(map[string]bool)
 	groups := 0
 	secrets := "no secrets"
-	for _, rules := range r.namespaces {
+	namespaces := make(map[string]bool)
+	for namespace, rules := range r.namespaces {
 		for k, of := range rules {
+			if namespace != "" && k.last == 0 {
+				namespaces[namespace] = true
+			}
 			for resource := range of.resources {
 				if k.last > 0 {
 					continue
@@ -225,8 +238,8 @@ func (r *Roles) Summary() string {
 		}
 	}
 	where := "cluster-wide"
-	if n := len(r.Namespaces()); n > 1 {
-		where = fmt.Sprintf("some only in their namespaces (%d)", n-1)
+	if n := len(namespaces); n > 0 {
+		where = fmt.Sprintf("some only in their namespaces (%d)", n)
 	}
 	what := counted(len(resources), "resource")
 	if groups > 0 {

@@ -1,0 +1,299 @@
+package takeover
+
+import (
+	"cmp"
+	"context"
+	"sync"
+
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/checkpoint"
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/redact"
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/scope"
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/watchlist"
+)
+
+// maxTail is how many changes a standby holds for which the leader has not published that they were accepted. Beyond it,
+// reading pauses, as that of a leader does whose queue is full.
+const maxTail = 200_000
+
+// Mirror is a standby's view of one reader. Its readers read identities only. What they read is its tail, until the leader
+// has published that it was accepted; then it becomes part of the checkpoint, which is the one that the leader would write.
+// It is the [watchlist.Emitter] of its reader.
+type Mirror struct {
+	accepted func([]watchlist.Change) // updates the checkpoint
+
+	mu   sync.Mutex
+	tail []watchlist.Change
+	room chan struct{} // closed when the tail has become shorter; nil: nobody waits
+	base bool          // the checkpoint is complete
+	bad  bool          // the resource cannot be read
+	read string        // everything up to it was read in order; "": nothing was
+
+	// A snapshot hides what came and went before it. Its changes are the last of the tail from holeAt on, as far as holeEnd
+	// if the snapshot is complete. Before the hole, everything was read up to holeFrom.
+	holed           bool
+	holeAt, holeEnd int
+	holeFrom        string
+	holeTo          string // the version of the snapshot; "" while it is incomplete
+}
+
+// NewMirror returns the mirror of a reader that has read nothing. accepted is called with changes that the leader has
+// published as accepted, in order.
+func NewMirror(accepted func([]watchlist.Change)) *Mirror { return &Mirror{accepted: accepted} }
+
+// Restored notes the checkpoint from which the reader continues.
+func (m *Mirror) Restored(p watchlist.Progress) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.base, m.read = p.ResourceVersion != "" && p.Takeover == nil, p.ResourceVersion
+}
+
+// SetFault notes whether the resource cannot be read at present, for instance because a right is missing.
+func (m *Mirror) SetFault(isFault bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.bad = isFault
+}
+
+// Offer implements watchlist.Emitter.
+func (m *Mirror) Offer(c watchlist.Change) bool {
+	c = identityOf(c)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if len(m.tail) >= maxTail && c.Type != watchlist.Ended {
+		return false
+	}
+	switch {
+	case !beginsHole(&c):
+	case m.holed:
+		m.holeTo = "" // what was read in between becomes part of the hole
+	default:
+		m.holed, m.holeAt, m.holeFrom, m.holeTo = true, len(m.tail), m.read, ""
+	}
+	m.tail = append(m.tail, c)
+	if m.holed && m.holeTo == "" && (c.Closes || c.Verifies) {
+		m.holeTo, m.holeEnd = c.ReachedVersion(), len(m.tail)
+	}
+	switch {
+	case c.Closes, c.Type == watchlist.Advanced:
+		m.read = later(m.read, c.ReachedVersion())
+	case c.Advances:
+		m.read = later(m.read, c.Object.ResourceVersion)
+	}
+	return true
+}
+
+// beginsHole reports whether a change belongs to a snapshot that stands for history.
+func beginsHole(c *watchlist.Change) bool {
+	return c.Type == watchlist.Suspected || c.Type == watchlist.Known || c.Origin == watchlist.Initial || c.Closes
+}
+
+// identityOf returns the part of a change that a checkpoint needs. It outlives the frame.
+func identityOf(c watchlist.Change) watchlist.Change {
+	c.Object = redact.Object{Identity: c.Object.Identity.Clone()}
+	c.Diff, c.Cut, c.Manager = nil, nil, redact.Manager{}
+	return c
+}
+
+// WaitForRoom implements watchlist.Emitter.
+func (m *Mirror) WaitForRoom(ctx context.Context) error {
+	m.mu.Lock()
+	if len(m.tail) < maxTail {
+		m.mu.Unlock()
+		return nil
+	}
+	if m.room == nil {
+		m.room = make(chan struct{})
+	}
+	room := m.room
+	m.mu.Unlock()
+	select {
+	case <-room:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// Settle moves the checkpoint to what the leader has published.
+func (m *Mirror) Settle(p *Position) {
+	if !p.Known() {
+		return
+	}
+	m.mu.Lock()
+	n := m.settledLocked(p)
+	settled := m.tail[:n:n]
+	m.tail = m.tail[n:]
+	if len(m.tail) == 0 {
+		m.tail = nil // or it would keep all the memory of its longest
+	}
+	if n > 0 && m.room != nil {
+		close(m.room)
+		m.room = nil
+	}
+	m.mu.Unlock()
+	if n > 0 {
+		m.accepted(settled)
+	}
+}
+
+// settledLocked returns how many changes of the tail were accepted. The net result of a hole is known as a whole.
+func (m *Mirror) settledLocked(p *Position) int {
+	n := 0
+	for n < len(m.tail) {
+		if m.holed && n == m.holeAt {
+			if m.holeTo == "" || !p.passed(m.holeTo) {
+				break
+			}
+			n = m.holeEnd
+			m.holed, m.base = false, true
+			continue
+		}
+		c := &m.tail[n]
+		if rv := cmp.Or(c.Object.ResourceVersion, c.ReachedVersion()); rv != "" && !p.covers(rv, c.Key) {
+			break
+		}
+		n++
+	}
+	if m.holed {
+		m.holeAt -= n
+		m.holeEnd -= n
+	}
+	return n
+}
+
+// IsReady reports whether a takeover would know which objects the backend may have, or waiting for that is of no use. led:
+// this replica led last, and has stored what it offered.
+func (m *Mirror) IsReady(p *Position, led bool) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.bad || m.readyLocked(p, led)
+}
+
+func (m *Mirror) readyLocked(p *Position, led bool) bool {
+	switch {
+	case m.holed && m.holeTo == "", m.read == "":
+		return false // a snapshot is being read
+	case !p.Known():
+		return true // whoever leads emits the initial state
+	case !m.base:
+		return false
+	case led:
+		return true
+	}
+	return atLeast(m.contiguousLocked(), p.until())
+}
+
+// contiguousLocked is the version up to which everything is known that was created, even if it is gone.
+func (m *Mirror) contiguousLocked() string {
+	if m.holed {
+		return m.holeFrom
+	}
+	return m.read
+}
+
+// atLeast reports whether a version is another one or later.
+func atLeast(a, b string) bool { return a == b || watchlist.VersionBefore(b, a) }
+
+// Whole reports whether the checkpoint, once it has followed the position, holds every object that was emitted, together
+// with those that it returns: they may have been, after the position.
+func (m *Mirror) Whole(p *Position, led bool) (perhaps []redact.Identity, whole bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if !m.base || !m.readyLocked(p, led) {
+		return nil, false
+	}
+	end := len(m.tail)
+	if m.holed {
+		end = m.holeAt
+	}
+	for i := range m.tail[:end] {
+		c := &m.tail[i]
+		if c.Type == watchlist.Added && atLeast(p.until(), c.Object.ResourceVersion) {
+			perhaps = append(perhaps, c.Object.Identity)
+		}
+	}
+	return perhaps, true
+}
+
+// Tail returns how many changes wait for the leader.
+func (m *Mirror) Tail() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return len(m.tail)
+}
+
+// Mirrors holds the mirrors of a standby.
+type Mirrors struct {
+	mu  sync.Mutex
+	all map[scope.Scope]*Mirror
+}
+
+// NewMirrors returns an empty set.
+func NewMirrors() *Mirrors { return &Mirrors{all: make(map[scope.Scope]*Mirror)} }
+
+// Add adds the mirror of a scope.
+func (s *Mirrors) Add(of scope.Scope, m *Mirror) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.all[of] = m
+}
+
+// Of returns the mirror of a scope, or nil.
+func (s *Mirrors) Of(of scope.Scope) *Mirror {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.all[of]
+}
+
+// Remove removes the mirror of a scope that is no longer read, unless it is another one by now.
+func (s *Mirrors) Remove(of scope.Scope, m *Mirror) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.all[of] == m {
+		delete(s.all, of)
+	}
+}
+
+// each calls f with every mirror.
+func (s *Mirrors) each(f func(of scope.Scope, m *Mirror)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for of, m := range s.all {
+		f(of, m)
+	}
+}
+
+// Settle moves every checkpoint to what the leader has published.
+func (s *Mirrors) Settle(p *Progress) {
+	s.each(func(of scope.Scope, m *Mirror) {
+		if published, ok := p.Readers[Key(of)]; ok {
+			m.Settle(&published)
+		}
+	})
+}
+
+// Ready reports how many of the mirrors are ready.
+func (s *Mirrors) Ready(p *Progress, led bool) (ready, of int) {
+	s.each(func(is scope.Scope, m *Mirror) {
+		published := p.Readers[Key(is)]
+		if of++; m.IsReady(&published, led) {
+			ready++
+		}
+	})
+	return ready, of
+}
+
+// Handover returns from where a leader's reader continues. m is its mirror in this replica, or nil, and own is its checkpoint.
+func (p *Progress) Handover(of scope.Scope, m *Mirror, own checkpoint.Own, led bool) checkpoint.Handover {
+	published := p.Readers[Key(of)]
+	h := published.handover()
+	switch {
+	case !published.Known():
+		h.Anew, h.FromRV = true, published.Ended
+	case published.Anew:
+		h.Anew, h.FromRV, h.ResourceVersion = true, published.W, ""
+	case m != nil && own.ResourceVersion != "" && !own.Incomplete:
+		h.Perhaps, h.Whole = m.Whole(&published, led)
+	}
+	return h
+}

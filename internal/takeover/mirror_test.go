@@ -1,0 +1,172 @@
+package takeover
+
+import (
+	"strconv"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/redact"
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/watchlist"
+)
+
+// rig is a mirror and the checkpoint that it updates.
+type rig struct {
+	*Mirror
+	stored map[string]string // version by name
+	at     string            // up to which the checkpoint knows everything
+}
+
+func newRig() *rig {
+	r := &rig{stored: map[string]string{}}
+	r.Mirror = NewMirror(func(changes []watchlist.Change) {
+		for _, c := range changes {
+			switch {
+			case c.Type == watchlist.Deleted:
+				delete(r.stored, c.Object.Name)
+			case c.Object.Name != "":
+				r.stored[c.Object.Name] = c.Object.ResourceVersion
+			}
+			if c.Closes || c.Type == watchlist.Advanced {
+				r.at = c.ReachedVersion()
+			}
+		}
+	})
+	return r
+}
+
+func object(t watchlist.Type, name string, rv int) watchlist.Change {
+	id := redact.Identity{UID: "uid-" + name, Name: name, ResourceVersion: strconv.Itoa(rv)}
+	return watchlist.Change{Type: t, Origin: watchlist.Live, Key: watchlist.KeyOfIdentity(id), Advances: true, Object: redact.Object{Identity: id, JSON: "{}"}}
+}
+
+func ofSnapshot(t watchlist.Type, name string, rv int) watchlist.Change {
+	c := object(t, name, rv)
+	c.Origin, c.Advances = watchlist.Recovered, false
+	return c
+}
+
+func advanced(rv int, closes bool) watchlist.Change {
+	return watchlist.Change{Type: watchlist.Advanced, Closes: closes, Verifies: closes, Object: redact.Object{Identity: redact.Identity{ResourceVersion: strconv.Itoa(rv)}}}
+}
+
+func suspected() watchlist.Change {
+	return watchlist.Change{Type: watchlist.Suspected, Gap: &watchlist.GapInfo{}}
+}
+
+func (r *rig) offer(t *testing.T, changes ...watchlist.Change) {
+	t.Helper()
+	for _, c := range changes {
+		assert.True(t, r.Offer(c))
+	}
+}
+
+func at(w int) *Position { return &Position{W: strconv.Itoa(w), Closed: true} }
+
+// initial is what a standby that starts reads first.
+func initial(rv int, names ...string) (changes []watchlist.Change) {
+	for i, name := range names {
+		changes = append(changes, ofSnapshot(watchlist.Known, name, i+1))
+	}
+	return append(changes, advanced(rv, true))
+}
+
+// What was created and deleted again before the snapshot is not known, so the checkpoint is complete only once the leader's
+// position has passed the snapshot.
+func TestMirrorFollowsTheLeader(t *testing.T) {
+	r := newRig()
+	assert.False(t, r.IsReady(at(5), false), "before anything was read")
+	r.offer(t, initial(10, "a", "b")...)
+	r.Settle(at(5))
+	assert.Empty(t, r.stored)
+	assert.False(t, r.IsReady(at(5), false))
+	r.offer(t, object(watchlist.Added, "c", 11), object(watchlist.Deleted, "a", 12), object(watchlist.Modified, "b", 13))
+	r.Settle(at(10))
+	assert.Equal(t, map[string]string{"a": "1", "b": "2"}, r.stored)
+	assert.Equal(t, "10", r.at)
+	assert.True(t, r.IsReady(at(10), false))
+	r.Settle(at(12))
+	assert.Equal(t, map[string]string{"b": "2", "c": "11"}, r.stored)
+	assert.Equal(t, 1, r.Tail())
+	r.offer(t, advanced(20, false))
+	r.Settle(at(20))
+	assert.Equal(t, map[string]string{"b": "13", "c": "11"}, r.stored)
+	assert.Zero(t, r.Tail())
+}
+
+// Several deletions may share a version, of which the leader has delivered some.
+func TestMirrorSettlesPartOfAVersion(t *testing.T) {
+	r := newRig()
+	r.offer(t, initial(10, "a", "b")...)
+	r.offer(t, object(watchlist.Deleted, "a", 11), object(watchlist.Deleted, "b", 11))
+	r.Settle(&Position{W: "11", At: []watchlist.Key{watchlist.KeyOf("uid-a")}})
+	assert.Equal(t, map[string]string{"b": "2"}, r.stored)
+	r.Settle(at(11))
+	assert.Empty(t, r.stored)
+}
+
+// The leader may have offered what was created up to the announced version. A standby that has not read that far does not
+// know all of it.
+func TestMirrorIsReadyIfItHasReadWhatWasAnnounced(t *testing.T) {
+	r := newRig()
+	r.offer(t, initial(10, "a")...)
+	r.Settle(at(10))
+	p := at(10)
+	p.Until = "12"
+	assert.False(t, r.IsReady(p, false))
+	assert.True(t, r.IsReady(p, true), "it led, and has stored what it offered")
+	r.offer(t, object(watchlist.Added, "b", 12), object(watchlist.Added, "c", 13))
+	assert.True(t, r.IsReady(p, false))
+	perhaps, whole := r.Whole(p, false)
+	assert.True(t, whole)
+	if assert.Len(t, perhaps, 1) {
+		assert.Equal(t, "b", perhaps[0].Name)
+	}
+}
+
+// A standby that lost the history holds the net result of a hole, which is known as a whole, together with what it reads in a
+// second hole before that.
+func TestMirrorWithAHole(t *testing.T) {
+	r := newRig()
+	r.offer(t, initial(10, "a", "b")...)
+	r.Settle(at(10))
+	r.offer(t, suspected(), ofSnapshot(watchlist.Modified, "a", 15), ofSnapshot(watchlist.Added, "c", 14))
+	assert.False(t, r.IsReady(at(10), false), "while the snapshot is read")
+	r.offer(t, ofSnapshot(watchlist.Deleted, "b", 20), advanced(20, true), object(watchlist.Modified, "a", 21))
+	assert.True(t, r.IsReady(at(10), false), "it had read up to 10, and nothing later was offered")
+	p := at(15)
+	assert.False(t, r.IsReady(p, false))
+	r.Settle(p)
+	assert.Equal(t, map[string]string{"a": "1", "b": "2"}, r.stored)
+
+	r.offer(t, suspected(), ofSnapshot(watchlist.Deleted, "c", 30), advanced(30, true))
+	r.Settle(at(25))
+	assert.Equal(t, map[string]string{"a": "1", "b": "2"}, r.stored)
+	r.Settle(at(30))
+	assert.Equal(t, map[string]string{"a": "21"}, r.stored)
+	assert.True(t, r.IsReady(at(30), false))
+}
+
+// While nobody has published a position, whoever leads emits the initial state.
+func TestMirrorWithoutPosition(t *testing.T) {
+	r := newRig()
+	r.offer(t, initial(10, "a")...)
+	r.Settle(&Position{})
+	assert.Empty(t, r.stored)
+	assert.True(t, r.IsReady(&Position{}, false))
+}
+
+// The memory for what the leader has not published is bounded. Reading pauses until it has.
+func TestMirrorIsBounded(t *testing.T) {
+	r := newRig()
+	r.offer(t, initial(10)...)
+	for i := range maxTail - 1 {
+		r.offer(t, object(watchlist.Modified, "a", 11+i))
+	}
+	assert.False(t, r.Offer(object(watchlist.Modified, "a", 11+maxTail)))
+	waited := make(chan error)
+	go func() { waited <- r.WaitForRoom(t.Context()) }()
+	r.Settle(at(10 + maxTail))
+	assert.NoError(t, <-waited)
+	assert.True(t, r.Offer(object(watchlist.Modified, "a", 11+maxTail)))
+}

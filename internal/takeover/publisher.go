@@ -1,0 +1,359 @@
+package takeover
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"reflect"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/checkpoint"
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/scope"
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/watchlist"
+)
+
+// PublisherOptions configure a publisher.
+type PublisherOptions struct {
+	Leases   Leases
+	Identity string        // of this process
+	Interval time.Duration // between two writes
+	// Heartbeat is how often the progress is written even if nothing has changed; 0 is never.
+	Heartbeat time.Duration
+	// Timeout bounds a request.
+	Timeout time.Duration
+
+	// Positions calls its argument with how far the records of every reader were accepted; see [checkpoint.Keeper].
+	Positions func(func(of scope.Scope, p checkpoint.Position))
+	// Proved is called when a write succeeded, with the time at which it was sent. nil: nobody needs it.
+	Proved func(term int, sent time.Time)
+	// Read is called with what was read. nil: nobody needs it.
+	Read func(*Progress)
+	// May reports whether this replica is still to lead, after Read was called. nil: it always is.
+	May func() bool
+	// Published is called after every write, with its error; see also errConflict. nil: nobody needs it.
+	Published func(error)
+	// Report is called with an error when publishing begins to fail, and with nil when it works again.
+	Report func(error)
+}
+
+// Publisher publishes, for one term, how far the leader's records were accepted.
+type Publisher struct {
+	PublisherOptions
+
+	urgent chan struct{}
+
+	mu      sync.Mutex
+	queued  map[string]string // by reader, the newest version of a created object in the queue
+	until   map[string]string // wanted: see Position.Until
+	ended   map[string]string // wanted: see Position.Ended
+	now     Progress          // as last read or written
+	wrote   chan struct{}     // closed at the next write
+	failing bool
+	written time.Time
+}
+
+// ErrTermOver is returned when another replica has begun a later term.
+var ErrTermOver = errors.New("another replica leads by now")
+
+// NewPublisher returns a publisher that continues from what was published.
+func NewPublisher(o PublisherOptions) *Publisher {
+	return &Publisher{
+		PublisherOptions: o,
+		urgent:           make(chan struct{}, 1),
+		queued:           make(map[string]string),
+		until:            make(map[string]string),
+		ended:            make(map[string]string),
+		wrote:            make(chan struct{}),
+	}
+}
+
+// Begin writes the term of this replica on top of what is published, and returns what was. From then on no earlier leader can
+// publish. It tries until ctx ends.
+func (p *Publisher) Begin(ctx context.Context) (before Progress, err error) {
+	for {
+		before, err = p.begin(ctx)
+		p.report(ctx, err)
+		if err == nil || ctx.Err() != nil || errors.Is(err, ErrTermOver) {
+			return before, err
+		}
+		select {
+		case <-time.After(p.pause(err)):
+		case <-ctx.Done():
+			return before, ctx.Err()
+		}
+	}
+}
+
+func (p *Publisher) begin(ctx context.Context) (Progress, error) {
+	request, cancel := context.WithTimeout(ctx, p.Timeout)
+	defer cancel()
+	before, err := Read(request, p.Leases)
+	if err != nil {
+		return Progress{}, err
+	}
+	if p.Read != nil {
+		p.Read(&before)
+	}
+	if p.May != nil && !p.May() {
+		return Progress{}, ErrTermOver
+	}
+	mine := before
+	mine.Term, mine.Holder = before.Term+1, p.Identity
+	if err := p.put(request, mine); err != nil {
+		return Progress{}, err
+	}
+	return before, nil
+}
+
+// Term returns the term of this replica.
+func (p *Publisher) Term() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.now.Term
+}
+
+// put writes the progress and notes the result.
+func (p *Publisher) put(ctx context.Context, wanted Progress) error {
+	sent := time.Now()
+	written, err := wanted.write(ctx, p.Leases)
+	if p.Published != nil {
+		p.Published(err)
+	}
+	if err != nil {
+		return err
+	}
+	p.mu.Lock()
+	p.now, p.written = written, sent
+	close(p.wrote)
+	p.wrote = make(chan struct{})
+	p.mu.Unlock()
+	if p.Proved != nil {
+		p.Proved(written.Term, sent)
+	}
+	return nil
+}
+
+// Run publishes until ctx ends, or returns ErrTermOver.
+func (p *Publisher) Run(ctx context.Context) error {
+	ticker := time.NewTicker(p.Interval)
+	defer ticker.Stop()
+	for {
+		urgent := false
+		select {
+		case <-ticker.C:
+		case <-p.urgent:
+			urgent = true
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		err := p.Publish(ctx)
+		if errors.Is(err, ErrTermOver) {
+			return err
+		}
+		if err != nil && urgent { // somebody waits for it
+			select {
+			case <-time.After(p.pause(err)):
+				signal(p.urgent)
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		}
+	}
+}
+
+// pause is how long to wait after an error. A conflict is settled by reading.
+func (p *Publisher) pause(err error) time.Duration {
+	if isConflict(err) {
+		return 0
+	}
+	return min(p.Interval, 500*time.Millisecond)
+}
+
+func isConflict(err error) bool { return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) }
+
+// Publish writes how far the records were accepted, if that has changed.
+func (p *Publisher) Publish(ctx context.Context) error {
+	request, cancel := context.WithTimeout(ctx, p.Timeout)
+	defer cancel()
+	err := p.publish(request)
+	if isConflict(err) || apierrors.IsNotFound(err) {
+		err = p.readAgain(request)
+		if err == nil {
+			err = p.publish(request)
+		}
+	}
+	p.report(ctx, err)
+	return err
+}
+
+func (p *Publisher) publish(ctx context.Context) error {
+	wanted, changed := p.wanted()
+	if !changed {
+		return nil
+	}
+	return p.put(ctx, wanted)
+}
+
+// readAgain reads what somebody else has written, or this replica itself without having received the answer.
+func (p *Publisher) readAgain(ctx context.Context) error {
+	there, err := Read(ctx, p.Leases)
+	if err != nil {
+		return err
+	}
+	if p.Read != nil {
+		p.Read(&there)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if there.Term > p.now.Term || there.Term == p.now.Term && there.Holder != p.Identity {
+		return ErrTermOver
+	}
+	p.now.lease = there.lease // what it held was damaged, or is older
+	return nil
+}
+
+// wanted returns what is to be published, and reports whether that differs from what is.
+func (p *Publisher) wanted() (Progress, bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	wanted := p.now
+	wanted.Readers = maps.Clone(p.now.Readers) // including those that only other replicas read
+	if wanted.Readers == nil {
+		wanted.Readers = make(map[string]Position)
+	}
+	known := make(map[string]bool)
+	p.Positions(func(of scope.Scope, at checkpoint.Position) {
+		key := Key(of)
+		before := p.now.Readers[key]
+		now := positionOf(at)
+		if !now.Known() && before.Known() { // the initial state is being emitted again
+			now.W, now.Closed, now.At, now.Anew = before.W, before.Closed, before.At, true
+		}
+		if before.Known() && watchlist.VersionBefore(now.W, before.W) {
+			delete(p.until, key) // etcd was set back, and versions begin again from there
+			before.Until = ""
+		}
+		if until := later(before.Until, p.until[key]); !atLeast(now.W, until) {
+			now.Until = until
+		}
+		if !now.Known() {
+			now.Ended = later(before.Ended, p.ended[key])
+		}
+		wanted.Readers[key] = now
+		known[key] = true
+	})
+	for key := range p.until { // of readers without a checkpoint, since the storage fails
+		if at := wanted.Readers[key]; !known[key] {
+			at.Until = later(at.Until, p.until[key])
+			wanted.Readers[key] = at
+		}
+	}
+	for key := range p.ended {
+		if at := wanted.Readers[key]; !known[key] && !at.Known() {
+			at.Ended = p.ended[key]
+			wanted.Readers[key] = at
+		}
+	}
+	due := p.Heartbeat > 0 && time.Since(p.written) >= p.Heartbeat
+	return wanted, due || !reflect.DeepEqual(wanted.Readers, p.now.Readers)
+}
+
+// Hurry publishes at once. The sooner the end of an initial state is published, the less is emitted again after a kill.
+func (p *Publisher) Hurry() { signal(p.urgent) }
+
+// Queued notes that a created object waits in the queue. One announcement then covers everything that waits.
+func (p *Publisher) Queued(c *watchlist.Change) {
+	if c.Type != watchlist.Added {
+		return
+	}
+	key := Key(*c.Scope)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.queued[key] = later(p.queued[key], c.Object.ResourceVersion)
+}
+
+// Announce publishes, before changes are offered to the consumer, what another replica has to know if this one ends before it
+// can publish that they were accepted: up to which version objects were offered that were created, and that an initial state
+// may be complete. It returns when that is published or ctx ends.
+func (p *Publisher) Announce(ctx context.Context, changes []watchlist.Change) error {
+	var until, ended map[string]string
+	keys := map[*scope.Scope]string{}
+	keyOf := func(c *watchlist.Change) string {
+		if keys[c.Scope] == "" {
+			keys[c.Scope] = Key(*c.Scope)
+		}
+		return keys[c.Scope]
+	}
+	for i := range changes {
+		c := &changes[i]
+		switch {
+		case c.Type == watchlist.Added:
+			if until == nil {
+				until = make(map[string]string)
+			}
+			key := keyOf(c)
+			until[key] = later(until[key], c.Object.ResourceVersion)
+		case c.Type == watchlist.SnapshotEnd && c.Origin == watchlist.Initial:
+			if ended == nil {
+				ended = make(map[string]string)
+			}
+			ended[keyOf(c)] = c.ReachedVersion()
+		}
+	}
+	if len(until)+len(ended) == 0 {
+		return ctx.Err()
+	}
+	for {
+		p.mu.Lock()
+		published := true
+		for key, rv := range until {
+			if at := p.now.Readers[key]; !atLeast(at.until(), rv) {
+				published = false
+				p.until[key] = later(p.until[key], later(rv, p.queued[key]))
+			}
+		}
+		for key, rv := range ended {
+			if at := p.now.Readers[key]; !at.Known() && at.Ended != rv {
+				published = false
+				p.ended[key] = rv
+			}
+		}
+		wrote := p.wrote
+		p.mu.Unlock()
+		if published {
+			return ctx.Err()
+		}
+		signal(p.urgent)
+		select {
+		case <-wrote:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// report reports the first of several failures in a row, and the success after them. Somebody else's write is none, and
+// neither is the end of the caller's context.
+func (p *Publisher) report(ctx context.Context, err error) {
+	p.mu.Lock()
+	failed := p.failing
+	if err != nil && (ctx.Err() != nil || isConflict(err) || errors.Is(err, ErrTermOver)) {
+		p.mu.Unlock()
+		return
+	}
+	p.failing = err != nil
+	p.mu.Unlock()
+	if failed != (err != nil) && p.Report != nil {
+		p.Report(err)
+	}
+}
+
+func signal(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}

@@ -1,0 +1,320 @@
+package takeover
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"strconv"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/checkpoint"
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/kubeclient"
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/redact"
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/scope"
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/watchlist"
+)
+
+// lease is the Lease in the API server.
+type lease struct {
+	mu      sync.Mutex
+	version int
+	content kubeclient.Lease
+	writes  int
+}
+
+// leaseClient is the connection of one replica to it.
+type leaseClient struct {
+	*lease
+	read  int
+	fails error // of every request
+	loses bool  // writes arrive, and are not answered
+}
+
+var leases = schema.GroupResource{Group: "coordination.k8s.io", Resource: "leases"}
+
+func (c *leaseClient) Get(context.Context) (kubeclient.Lease, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.fails != nil {
+		return kubeclient.Lease{}, c.fails
+	}
+	c.read = c.version
+	if c.version == 0 {
+		return kubeclient.Lease{}, apierrors.NewNotFound(leases, "progress")
+	}
+	return c.content, nil
+}
+
+func (c *leaseClient) Put(ctx context.Context, l kubeclient.Lease) (kubeclient.Lease, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case c.fails != nil:
+		return kubeclient.Lease{}, c.fails
+	case c.read != c.version:
+		return kubeclient.Lease{}, apierrors.NewConflict(leases, "progress", errors.New("changed"))
+	}
+	c.version++
+	c.writes++
+	l.Annotations = maps.Clone(l.Annotations)
+	c.content = l
+	if c.loses {
+		c.mu.Unlock()
+		<-ctx.Done()
+		c.mu.Lock()
+		return kubeclient.Lease{}, ctx.Err()
+	}
+	c.read = c.version
+	return l, nil
+}
+
+func (c *leaseClient) set(f func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	f()
+}
+
+func (l *lease) progress(t *testing.T) Progress {
+	t.Helper()
+	p, err := Read(t.Context(), &leaseClient{lease: l})
+	require.NoError(t, err)
+	return p
+}
+
+var (
+	pods    = scope.New(schema.GroupResource{Resource: "pods"}, "", "", "")
+	podsKey = Key(pods)
+)
+
+// leader is a publisher, and how far its records were accepted.
+type leader struct {
+	*Publisher
+	client *leaseClient
+	mu     sync.Mutex
+	at     checkpoint.Position
+	proofs int
+	errs   []error
+}
+
+func newLeader(l *lease, identity string) *leader {
+	x := &leader{client: &leaseClient{lease: l}}
+	x.Publisher = NewPublisher(PublisherOptions{
+		Leases: x.client, Identity: identity, Interval: time.Second, Timeout: 5 * time.Second,
+		Positions: func(f func(scope.Scope, checkpoint.Position)) {
+			x.mu.Lock()
+			defer x.mu.Unlock()
+			f(pods, x.at)
+		},
+		Proved: func(int, time.Time) { x.proofs++ },
+		Report: func(err error) { x.errs = append(x.errs, err) },
+	})
+	return x
+}
+
+func (x *leader) accepted(w int) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.at = checkpoint.Position{ResourceVersion: strconv.Itoa(w), Closed: true}
+}
+
+// run runs the publisher until stop is called, which returns its error.
+func (x *leader) run(t *testing.T) (stop func() error) {
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- x.Run(ctx) }()
+	return func() error { cancel(); return <-ended }
+}
+
+func created(rv int) watchlist.Change {
+	return watchlist.Change{Scope: &pods, Type: watchlist.Added, Object: redact.Object{Identity: redact.Identity{ResourceVersion: strconv.Itoa(rv)}}}
+}
+
+func TestPublisherWritesOnlyWhatHasChanged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := &lease{}
+		x := newLeader(l, "a")
+		before, err := x.Begin(t.Context())
+		require.NoError(t, err)
+		assert.False(t, before.Exists())
+		stop := x.run(t)
+		x.accepted(7)
+		time.Sleep(time.Minute)
+		assert.ErrorIs(t, stop(), context.Canceled)
+		p := l.progress(t)
+		assert.Equal(t, 1, p.Term)
+		assert.Equal(t, "a", p.Holder)
+		assert.Equal(t, Position{W: "7", Closed: true}, p.Readers[podsKey])
+		assert.Equal(t, 2, l.writes)
+		assert.Equal(t, 2, x.proofs)
+		assert.Empty(t, x.errs)
+	})
+}
+
+// The new leader's term is the fence: the old one can no longer publish, and learns why.
+func TestLaterTermEndsAPublisher(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := &lease{}
+		old, now := newLeader(l, "a"), newLeader(l, "b")
+		_, err := old.Begin(t.Context())
+		require.NoError(t, err)
+		stop := old.run(t)
+		old.accepted(7)
+		time.Sleep(2 * time.Second)
+		before, err := now.Begin(t.Context())
+		require.NoError(t, err)
+		assert.Equal(t, "7", before.Readers[podsKey].W)
+		old.accepted(8)
+		time.Sleep(2 * time.Second)
+		assert.ErrorIs(t, stop(), ErrTermOver)
+		p := l.progress(t)
+		assert.Equal(t, 2, p.Term)
+		assert.Equal(t, "7", p.Readers[podsKey].W)
+	})
+}
+
+// A write without an answer is no write until a read shows it, and a conflict with an own write is no loss.
+func TestWriteWithoutAnAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := &lease{}
+		x := newLeader(l, "a")
+		_, err := x.Begin(t.Context())
+		require.NoError(t, err)
+		x.accepted(7)
+		x.client.set(func() { x.client.loses = true })
+		require.Error(t, x.Publish(t.Context()))
+		assert.Equal(t, 1, x.proofs)
+		x.client.set(func() { x.client.loses = false })
+		x.accepted(8)
+		require.NoError(t, x.Publish(t.Context()))
+		assert.Equal(t, "8", l.progress(t).Readers[podsKey].W)
+		assert.Equal(t, 1, l.progress(t).Term)
+		require.Len(t, x.errs, 2)
+		assert.NoError(t, x.errs[1])
+	})
+}
+
+// Objects that are created are announced before they are offered, with one write for all that wait in the queue.
+func TestAnnouncement(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := &lease{}
+		x := newLeader(l, "a")
+		_, err := x.Begin(t.Context())
+		require.NoError(t, err)
+		x.accepted(7)
+		require.NoError(t, x.Publish(t.Context()))
+		stop := x.run(t)
+		for _, rv := range []int{8, 9, 12} {
+			c := created(rv)
+			x.Queued(&c)
+		}
+		began := time.Now()
+		require.NoError(t, x.Announce(t.Context(), []watchlist.Change{created(8)}))
+		assert.Equal(t, "12", l.progress(t).Readers[podsKey].Until)
+		writes := l.writes
+		require.NoError(t, x.Announce(t.Context(), []watchlist.Change{created(9), created(12)}))
+		assert.Equal(t, writes, l.writes)
+		assert.Zero(t, time.Since(began), "it waits for no interval")
+
+		// While it cannot be published, nothing is offered.
+		x.client.set(func() { x.client.fails = errors.New("no connection") })
+		done := make(chan error, 1)
+		go func() { done <- x.Announce(t.Context(), []watchlist.Change{created(13)}) }()
+		time.Sleep(10 * time.Second)
+		assert.Empty(t, done)
+		x.client.set(func() { x.client.fails = nil })
+		require.NoError(t, <-done)
+		assert.Equal(t, "13", l.progress(t).Readers[podsKey].Until)
+		x.accepted(13)
+		time.Sleep(2 * time.Second)
+		assert.Equal(t, Position{W: "13", Closed: true}, l.progress(t).Readers[podsKey])
+		assert.ErrorIs(t, stop(), context.Canceled)
+	})
+}
+
+func TestEndOfInitialStateIsAnnounced(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := &lease{}
+		x := newLeader(l, "a")
+		_, err := x.Begin(t.Context())
+		require.NoError(t, err)
+		stop := x.run(t)
+		end := watchlist.Change{Scope: &pods, Type: watchlist.SnapshotEnd, Origin: watchlist.Initial, Snapshot: &watchlist.SnapshotInfo{ResourceVersion: "20"}}
+		require.NoError(t, x.Announce(t.Context(), []watchlist.Change{end}))
+		p := l.progress(t).Readers[podsKey]
+		assert.Equal(t, Position{Ended: "20"}, p)
+		h := (&Progress{Term: 1, Readers: map[string]Position{podsKey: p}}).Handover(pods, nil, checkpoint.Own{}, false)
+		assert.Equal(t, checkpoint.Handover{Anew: true, FromRV: "20"}, h)
+		assert.ErrorIs(t, stop(), context.Canceled)
+	})
+}
+
+// Readers of other configurations keep their positions, and a set that has to be emitted again stays owed.
+func TestPositionsThatOthersNeed(t *testing.T) {
+	l := &lease{}
+	x := newLeader(l, "a")
+	_, err := x.Begin(t.Context())
+	require.NoError(t, err)
+	x.accepted(7)
+	require.NoError(t, x.Publish(t.Context()))
+	y := newLeader(l, "b")
+	_, err = y.Begin(t.Context())
+	require.NoError(t, err)
+	require.NoError(t, y.Publish(t.Context()))
+	p := l.progress(t)
+	assert.Equal(t, Position{W: "7", Closed: true, Anew: true}, p.Readers[podsKey])
+	assert.Equal(t, checkpoint.Handover{Anew: true, FromRV: "7", Position: checkpoint.Position{Closed: true}}, p.Handover(pods, nil, checkpoint.Own{}, false))
+
+	other := p
+	other.Readers = map[string]Position{podsKey: p.Readers[podsKey], "services/1": {W: "3"}}
+	other.Term, other.Holder = 3, "c"
+	client := &leaseClient{lease: l}
+	_, err = client.Get(t.Context())
+	require.NoError(t, err)
+	_, err = other.write(t.Context(), client)
+	require.NoError(t, err)
+	z := newLeader(l, "d")
+	_, err = z.Begin(t.Context())
+	require.NoError(t, err)
+	z.accepted(9)
+	require.NoError(t, z.Publish(t.Context()))
+	assert.Equal(t, map[string]Position{podsKey: {W: "9", Closed: true}, "services/1": {W: "3"}}, l.progress(t).Readers)
+}
+
+// Somebody edits or removes the progress.
+func TestDamagedProgress(t *testing.T) {
+	for name, damage := range map[string]func(*lease){
+		"removed": func(l *lease) { l.version = 0 },
+		"garbled": func(l *lease) { l.version++; l.content.Annotations = map[string]string{annotation: "{"} },
+		"emptied": func(l *lease) { l.version++; l.content.Annotations = nil },
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := &lease{}
+			x := newLeader(l, "a")
+			_, err := x.Begin(t.Context())
+			require.NoError(t, err)
+			x.accepted(7)
+			require.NoError(t, x.Publish(t.Context()))
+			damage(l)
+			x.accepted(8)
+			require.NoError(t, x.Publish(t.Context()))
+			p := l.progress(t)
+			assert.Equal(t, 1, p.Term)
+			assert.Equal(t, "8", p.Readers[podsKey].W)
+		})
+	}
+	l := &lease{}
+	l.version, l.content.Annotations = 1, map[string]string{annotation: `{"v":2,"term":5}`}
+	limited, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	_, err := newLeader(l, "a").Begin(limited)
+	assert.Error(t, err)
+	assert.Zero(t, l.writes, "a newer layout is left alone")
+}

@@ -1,0 +1,66 @@
+package watchlist
+
+import (
+	"context"
+
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/diff"
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/redact"
+)
+
+// Takeover is how a reader continues the work of a reader in another process; see docs/takeover.md.
+type Takeover struct {
+	// AcceptedRV is the version up to which the other reader's records were accepted.
+	AcceptedRV string
+	// Filling means that the inventory is not known. It is read beside the stream from the position, which delivers every
+	// change after it. If that history is gone, nobody knows which objects were emitted and are gone since, so that the
+	// initial state is emitted anew.
+	Filling bool
+}
+
+// succession is what a reader has yet to find out about the work that it continues, until a comparison is complete.
+type succession struct {
+	accepted version // see Takeover.AcceptedRV
+	filling  bool    // see Takeover.Filling
+}
+
+// wasAccepted reports whether the process before this one emitted the version of an object, so that it is only noted. The
+// newest record of an object whose version is not known was perhaps not accepted.
+func (r *Reader) wasAccepted(key Key, id redact.Identity) bool {
+	s := &r.succession
+	if s.accepted.none() || r.server.historyReset || r.isEntering(id.Namespace) {
+		return false
+	}
+	known, ok := r.inventory.get(key)
+	return s.accepted.atLeast(parseVersion(id.ResourceVersion)) && (!ok || !known.none())
+}
+
+// adopt notes an object that the process before this one emitted.
+func (r *Reader) adopt(ctx context.Context, key Key, id redact.Identity) error {
+	if err := r.known(ctx, Change{Key: key, Object: redact.Object{Identity: id}}); err != nil {
+		return err
+	}
+	r.remember(key, id, parseVersion(id.ResourceVersion))
+	return nil
+}
+
+// beginAnew makes the reader emit the initial state again, because history is gone that the inventory would be needed to
+// recover.
+func (r *Reader) beginAnew() {
+	hidden := &lostHistory{reason: ReasonTakeover, doubt: certain, from: r.lastWholeVersion(), since: r.lastKnown}
+	r.Logger.Warn("history is gone that only a complete inventory could replace, emitting the initial state again", r.fields(nil)...)
+	r.Observer.InventoryChanged(-r.inventory.len())
+	r.inventory = newInventory()
+	if r.Diffs != nil {
+		r.lastStates.Clear()
+		r.lastStates = diff.NewStates[Key](r.Diffs)
+	}
+	clear(r.deletedAhead)
+	r.position, r.lost, r.initial = position{}, nil, snapshotSet{hidden: hidden}
+	r.succession = succession{}
+}
+
+// isBehind reports whether the inventory lacks the version of an object.
+func (r *Reader) isBehind(key Key, rv version) bool {
+	known, ok := r.inventory.get(key)
+	return !ok || known.before(rv)
+}

@@ -1,0 +1,73 @@
+package k8swatchlistreceiver
+
+import (
+	"context"
+	"time"
+
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/catalog"
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/redact"
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/scope"
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/takeover"
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/watchlist"
+)
+
+// newMirror returns the reader of a standby. It reads identities only, and emits into the mirror, from where the checkpoint
+// follows the leader's.
+func (x *replica) newMirror(t catalog.Target) catalog.Reader {
+	m := takeover.NewMirror(x.keeper.Accepted)
+	var reader *watchlist.Reader
+	o := watchlist.Options{
+		Scope:          t.Scope,
+		API:            t.API,
+		Knowledge:      t.Knowledge,
+		Plan:           redact.NewPlan(t.Scope.Group, t.Scope.Resource),
+		Opener:         watchlist.MetadataOpener{Opener: x.client},
+		Emitter:        m,
+		Served:         t.Served,
+		SnapshotSlots:  x.slots,
+		Rank:           t.Rank,
+		Selected:       t.Selected,
+		Now:            time.Now,
+		RelistInterval: x.cfg.Relist.Interval,
+		RotateInterval: x.cfg.Relist.RotateInterval,
+		QuietInterval:  quietInterval,
+		SkipInitial:    true,
+		Optional:       t.ByPattern,
+		UntilGone:      true,
+		Observer:       standbyObserver{scope: t.Scope, optional: t.ByPattern, health: x.health, mirror: m},
+		EmitLast: func(watchlist.Change) {
+			x.health.forget(t.Scope.String())
+			x.keeper.Abandon(&reader.Scope) // what the leader has published is in its checkpoint
+		},
+		Logger: x.set.Logger,
+		Crowd:  x.crowd,
+	}
+	o.Restore = func(ctx context.Context, of *scope.Scope, add func(watchlist.Stored)) (watchlist.Progress, error) {
+		progress, err := x.keeper.Restore(ctx, of, add)
+		m.Restored(progress)
+		return progress, err
+	}
+	x.health.reading(t.Scope, watchlist.State{}, t.ByPattern)
+	reader = watchlist.NewReader(o)
+	x.mirrors.Add(t.Scope, m)
+	return reader
+}
+
+// standbyObserver passes on the state of a standby's reader.
+type standbyObserver struct {
+	watchlist.NopObserver
+	scope    scope.Scope
+	optional bool
+	health   *health
+	mirror   *takeover.Mirror
+}
+
+// StateChanged implements watchlist.Observer.
+func (o standbyObserver) StateChanged(s watchlist.State) {
+	o.mirror.SetFault(s.Condition.IsFault())
+	switch s.Condition {
+	case watchlist.Reading, watchlist.Paused: // paused until the leader has published more
+		s = watchlist.State{Condition: watchlist.Standby}
+	}
+	o.health.reading(o.scope, s, o.optional)
+}

@@ -1,0 +1,346 @@
+package e2e
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/fold"
+	"github.com/k8swatchlist/k8swatchlistreceiver/test/harness"
+	"github.com/k8swatchlist/k8swatchlistreceiver/tools/controlplane"
+)
+
+// replicas are Collectors of which one leads.
+type replicas struct {
+	t       *testing.T
+	cluster *harness.Cluster
+	all     []*member // also those that have ended
+	more    string    // of the configuration
+}
+
+// member is one replica. It reaches the API server through a proxy.
+type member struct {
+	*harness.Collector
+	sink  *harness.Sink // a file would lose at a kill what the exporter has accepted
+	proxy *harness.Proxy
+	name  string
+	over  bool // it was stopped or killed
+}
+
+func startReplicas(t *testing.T, c *harness.Cluster, n int, more string) *replicas {
+	t.Helper()
+	r := &replicas{t: t, cluster: c, more: more}
+	for range n {
+		r.add("")
+	}
+	return r
+}
+
+// add starts another replica, with a storage if folder is not "".
+func (r *replicas) add(folder string) *member {
+	r.t.Helper()
+	m := &member{sink: harness.StartSink(r.t), proxy: harness.StartProxy(r.t, r.cluster.Address()), name: fmt.Sprintf("otelcol-%d", len(r.all))}
+	config := kubeconfig(r.cluster.KubeconfigVia(r.t, r.cluster.RESTConfig(), m.proxy.Address())) + `resources: [{name: pods}]
+leader_election: {enabled: true, lease_name: watchlist, lease_namespace: default, identity: ` + m.name + `,
+  lease_duration: 9s, renew_deadline: 6s, retry_period: 1s}
+` + r.more
+	if folder != "" {
+		config = stored(config, m.sink, folder)
+	} else {
+		config = unstored(config, m.sink)
+	}
+	m.Collector = harness.StartCollector(r.t, config)
+	r.all = append(r.all, m)
+	return m
+}
+
+// leader waits until a replica leads, and returns it.
+func (r *replicas) leader() *member {
+	r.t.Helper()
+	var leader *member
+	harness.Poll(r.t, catchUp, "a leader", func() string {
+		for _, m := range r.all {
+			if !m.over && leads(m) {
+				leader = m
+				return ""
+			}
+		}
+		return "nobody leads"
+	})
+	return leader
+}
+
+// leads reports whether the last that a replica logged about it is that it leads.
+func leads(m *member) bool {
+	log := m.Log()
+	return strings.LastIndex(log, "this replica leads") > strings.LastIndex(log, "this replica no longer leads")
+}
+
+// awaitReady waits until every standby is ready.
+func (r *replicas) awaitReady() {
+	r.t.Helper()
+	harness.Poll(r.t, 2*catchUp, "the standbys", func() string {
+		lease, err := r.cluster.Client.CoordinationV1().Leases("default").Get(r.t.Context(), "watchlist-progress", metav1.GetOptions{})
+		if err != nil || !strings.Contains(lease.Annotations["k8s-watchlist.dev/progress"], `"w":`) {
+			return fmt.Sprintf("no position is published: %v %v", err, lease)
+		}
+		for _, m := range r.all {
+			log := m.Log()
+			if m.over || leads(m) || strings.LastIndex(log, "standby is ready") > max(strings.LastIndex(log, "no longer ready"), strings.LastIndex(log, "this replica no longer leads")) {
+				continue
+			}
+			return m.name + " is not ready"
+		}
+		return ""
+	})
+}
+
+// records returns what all replicas have emitted.
+func (r *replicas) records() []harness.Record {
+	var all []harness.Record
+	for _, m := range r.all {
+		all = append(all, m.sink.Records.All()...)
+	}
+	return all
+}
+
+// objects returns the records of pods in the order of their versions, as a backend brings them. An inferred deletion comes
+// after the event that it stands for.
+func (r *replicas) objects() []fold.Record {
+	objects := harness.Objects(r.records(), "pods")
+	slices.SortStableFunc(objects, func(a, b fold.Record) int {
+		return cmp.Compare(revisionOf(a.ResourceVersion), revisionOf(b.ResourceVersion))
+	})
+	return objects
+}
+
+func revisionOf(rv string) int64 {
+	n, _ := strconv.ParseInt(rv, 10, 64)
+	return n
+}
+
+// awaitFold waits until what all replicas have emitted equals what the API server lists.
+func (r *replicas) awaitFold() harness.Listing {
+	r.t.Helper()
+	listed := r.cluster.List(r.t, harness.Pods)
+	harness.Poll(r.t, catchUp, "the fold", func() string {
+		if d := fold.Fold(r.objects()).Differences(listed.State); len(d) > 0 {
+			return fmt.Sprintf("%d differences, such as %s", len(d), d[0])
+		}
+		return ""
+	})
+	return listed
+}
+
+// unstored returns the configuration of a Collector without a storage and without an exporter's queue.
+func unstored(receiver string, sink *harness.Sink) string {
+	return toSink(receiver, sink, "sending_queue: {enabled: false}\nretry_on_failure: {enabled: false}", `
+service:
+  pipelines:
+    logs: {receivers: [k8s_watchlist], exporters: [otlp_grpc]}
+  telemetry:
+    logs: {level: debug}
+    metrics: {level: none}
+`)
+}
+
+func (m *member) stop(t *testing.T) { m.over = true; m.Interrupt(t) }
+func (m *member) kill(t *testing.T) { m.over = true; m.Kill(t) }
+
+// write changes pods until the returned function is called, which waits for the last change.
+func write(t *testing.T, c *harness.Cluster) (stop func()) {
+	w := harness.NewWriter(t, c)
+	over := make(chan struct{})
+	var running sync.WaitGroup
+	running.Go(func() {
+		w.Write(t, func(harness.Operations) bool {
+			select {
+			case <-over:
+				return true
+			case <-time.After(20 * time.Millisecond): // four workers, so at most 200 changes a second
+				return false
+			}
+		})
+	})
+	return sync.OnceFunc(func() { close(over); running.Wait() })
+}
+
+// takeovers is a test under a random writer that ends with a comparison of all records with etcd.
+type takeovers struct {
+	*replicas
+	truth *harness.Truth
+	etcd  *harness.Etcd
+	from  string
+	stop  func() // writing
+}
+
+func startTakeovers(t *testing.T, n int, more string) *takeovers {
+	t.Helper()
+	c := harness.StartCluster(t, controlplane.Options{})
+	c.CreatePods(t, "kept", 500, harness.SmallPod)
+	etcd := harness.ConnectEtcd(t, c)
+	x := &takeovers{replicas: startReplicas(t, c, n, more), etcd: etcd, truth: etcd.Watch(t, "/registry/pods/")}
+	x.from = x.leader().sink.Records.AwaitSnapshot(t, "pods", catchUp)
+	x.awaitReady()
+	x.stop = write(t, c)
+	t.Cleanup(x.stop)
+	return x
+}
+
+// next waits for another leader than the old one, and returns it.
+func (x *takeovers) next(old *member) (now *member, took time.Duration) {
+	x.t.Helper()
+	began := time.Now()
+	harness.Poll(x.t, catchUp, "another leader", func() string {
+		for _, m := range x.all {
+			if m != old && !m.over && leads(m) {
+				now = m
+				return ""
+			}
+		}
+		return "nobody else leads"
+	})
+	return now, time.Since(began)
+}
+
+// finish stops writing and requires that every change was emitted. It returns the repeated records.
+func (x *takeovers) finish() []string {
+	x.t.Helper()
+	x.stop()
+	listed := x.awaitFold()
+	report(x.t, "events of etcd were not emitted", harness.NotEmitted(x.truth.Between(x.t, x.from, listed.ResourceVersion), x.objects()))
+	return fold.Duplicates(x.objects())
+}
+
+// The leader is stopped in order, again and again: nothing is lost and nothing is repeated.
+func TestTakeoverAfterStop(t *testing.T) {
+	t.Parallel()
+	x := startTakeovers(t, 3, "")
+	for range 4 {
+		old := x.leader()
+		began := time.Now()
+		old.stop(t)
+		stopped := time.Since(began)
+		now, took := x.next(old)
+		t.Logf("%s stopped in %s, %s leads %s after that", old.name, stopped.Round(time.Millisecond), now.name, took.Round(time.Millisecond))
+		x.add("")
+		x.awaitReady()
+	}
+	report(t, "records were repeated", x.finish())
+	requireNothingRecovered(t, x.records())
+}
+
+// The leader is killed, again and again: nothing is lost, and only what was accepted since the last publication is repeated.
+func TestTakeoverAfterKill(t *testing.T) {
+	t.Parallel()
+	x := startTakeovers(t, 3, "")
+	const kills = 3
+	for range kills {
+		old := x.leader()
+		old.kill(t)
+		now, took := x.next(old)
+		t.Logf("%s leads %s after %s was killed", now.name, took.Round(time.Millisecond), old.name)
+		// The lease, and what its holder and its candidate may be late; then the machine.
+		if most := 9*time.Second + 44*time.Second/10 + 10*time.Second; took > most {
+			t.Errorf("the takeover took %s, want at most %s", took, most)
+		}
+		x.add("")
+		x.awaitReady()
+	}
+	repeated := x.finish()
+	t.Logf("%d of %d records are repeated", len(repeated), len(x.objects()))
+	// In a second at most 50 changes are made; then as many as the machine may be slow.
+	if len(repeated) > kills*150 {
+		report(t, "records were repeated", repeated)
+	}
+	requireNothingRecovered(t, x.records())
+}
+
+// The leader is stopped for longer than its lease, as when a machine is suspended, and continued: it emits nothing more.
+func TestTakeoverFromStoppedProcess(t *testing.T) {
+	t.Parallel()
+	x := startTakeovers(t, 3, "")
+	old := x.leader()
+	if err := syscall.Kill(old.PID(), syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	now, _ := x.next(old)
+	x.cluster.CreatePods(t, "meanwhile", 3, harness.SmallPod)
+	now.sink.Records.AwaitObject(t, "pods", "meanwhile-00002", "ADDED", catchUp)
+	before := old.sink.Records.Len()
+	if err := syscall.Kill(old.PID(), syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	old.AwaitLog(t, "this replica no longer leads", catchUp)
+	x.awaitReady()
+	x.cluster.CreatePods(t, "after", 1, harness.SmallPod)
+	now.sink.Records.AwaitObject(t, "pods", "after-00000", "ADDED", catchUp)
+	if n := old.sink.Records.Len() - before; n > 0 {
+		t.Errorf("%d records were emitted by a process that no longer led", n)
+	}
+	t.Logf("%d records are repeated", len(x.finish()))
+	requireNothingRecovered(t, x.records())
+}
+
+// The leader loses its connection to the API server. It stops before another one begins, and follows it later.
+func TestTakeoverFromIsolatedLeader(t *testing.T) {
+	t.Parallel()
+	x := startTakeovers(t, 2, "")
+	old := x.leader()
+	old.proxy.Cut()
+	old.AwaitLog(t, "this replica no longer leads", catchUp)
+	now, _ := x.next(old)
+	old.proxy.Restore(t)
+	x.awaitReady()
+	x.cluster.CreatePods(t, "after", 1, harness.SmallPod)
+	now.sink.Records.AwaitObject(t, "pods", "after-00000", "ADDED", catchUp)
+	now.stop(t) // and back
+	if back, _ := x.next(now); back != old {
+		t.Fatalf("%s leads", back.name)
+	}
+	t.Logf("%d records are repeated", len(x.finish()))
+	requireNothingRecovered(t, x.records())
+}
+
+// All replicas are killed, without a storage, and with them everything that anybody knew of the records. While the history
+// reaches back, nothing else is needed. Otherwise the initial state is emitted again, with a gap record.
+func TestTakeoverAfterKillOfAll(t *testing.T) {
+	t.Parallel()
+	x := startTakeovers(t, 2, "")
+	for _, m := range slices.Clone(x.all) {
+		m.kill(t)
+	}
+	x.cluster.CreatePods(t, "meanwhile", 3, harness.SmallPod)
+	x.add("")
+	x.leader().sink.Records.AwaitObject(t, "pods", "meanwhile-00002", "ADDED", catchUp)
+	t.Logf("%d records are repeated", len(x.finish()))
+	requireNothingRecovered(t, x.records())
+
+	last := x.leader()
+	last.sink.Records.Await(t, catchUp, "a relist, after which the inventory is known", func([]harness.Record) string {
+		return ""
+	})
+	last.kill(t)
+	x.cluster.DeletePods(t, "meanwhile", 3)
+	x.cluster.CreatePods(t, "later", 3, harness.SmallPod)
+	x.etcd.CompactBehind(t, x.truth)
+	x.cluster.RestartAPIServer(t)
+	x.add("")
+	x.leader().sink.Records.AwaitSnapshot(t, "pods", catchUp)
+	x.leader().sink.Records.Await(t, catchUp, "the record of the gap", func(records []harness.Record) string {
+		for _, record := range harness.OfStream(records, "pods", "k8s.watch.gap") {
+			if strings.Contains(record.String(), "takeover") {
+				return ""
+			}
+		}
+		return "no gap of reason takeover"
+	})
+}
