@@ -231,6 +231,12 @@ measure-shards: $(COLLECTOR) ## Measure what 1, 2 and 4 shards of 20,000 pods co
 	KUBEBUILDER_ASSETS=$$folder OTELCOL_BINARY=$(CURDIR)/$(COLLECTOR) MEASURE_SHARDS=1 \
 	../tools/progress.sh "measuring shards" $(GO) test -v -count 1 -timeout 60m -run MeasureShards ./e2e
 
+.PHONY: measure-standby
+measure-standby: $(COLLECTOR) ## Measure what a standby costs beside a leader, with 20,000 pods and 5,000 changes
+	@folder=$$($(GET_CONTROL_PLANE)) || exit; cd test && \
+	KUBEBUILDER_ASSETS=$$folder OTELCOL_BINARY=$(CURDIR)/$(COLLECTOR) MEASURE_STANDBY=1 \
+	../tools/progress.sh "measuring a standby" $(GO) test -v -count 1 -timeout 30m -run MeasureStandby ./e2e
+
 .PHONY: measure-noop
 measure-noop: $(COLLECTOR) ## Measure how many records 50 nodes make whose heartbeats and Leases come every 10 seconds, for two minutes
 	@folder=$$($(GET_CONTROL_PLANE)) || exit; cd test && \

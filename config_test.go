@@ -139,7 +139,7 @@ func TestEveryKey(t *testing.T) {
 		LeaseDuration: 30 * time.Second, RenewDeadline: 20 * time.Second, RetryPeriod: 5 * time.Second,
 	}, cfg.LeaderElection)
 	assert.Nil(t, cfg.K8sLeaderElector, "it excludes leader_election")
-	assert.Equal(t, StandbyConfig{Mode: "cold", Progress: "observability/audit-positions", PublishInterval: 2 * time.Second}, cfg.Standby)
+	assert.Equal(t, StandbyConfig{Mode: "cold", Progress: "observability/audit-positions", PublishInterval: 2 * time.Second, StepDownAfter: 5 * time.Minute}, cfg.Standby)
 	assert.Equal(t, "skip", cfg.InitialState)
 	assert.Equal(t, CheckpointConfig{Interval: 5 * time.Second, MaxChanges: 10000}, cfg.Checkpoint)
 	assert.Equal(t, "summary", cfg.Body)

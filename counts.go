@@ -14,10 +14,13 @@ const (
 	checkpointWrites metricIndex = iota
 	consumerRetries
 	duplicatesDropped
+	fencedBatches
 	framesOfAnotherKind
 	gaps
 	kept
+	leaderTransitions
 	paused
+	progressPublishes
 	readerStates
 	recordsDropped
 	recordsExcluded
@@ -38,18 +41,20 @@ const (
 
 // ownKeys are the keys of the attributes that metrics have besides those of the receiver and the resource.
 var ownKeys = [metrics][]string{
-	checkpointWrites: {"outcome"},
-	gaps:             {"reason"},
-	readerStates:     {"state"},
-	recordsDropped:   {"reason"},
-	recordsExcluded:  {"type"},
-	redactions:       {"rule"},
-	relistFound:      {"what"},
-	relists:          {"outcome"},
-	requestErrors:    {"verb", "code"},
-	streamsEnded:     {"reason"},
-	streamsOpened:    {"kind"},
-	suppressed:       {"reason"},
+	checkpointWrites:  {"outcome"},
+	gaps:              {"reason"},
+	leaderTransitions: {"to"},
+	progressPublishes: {"outcome"},
+	readerStates:      {"state"},
+	recordsDropped:    {"reason"},
+	recordsExcluded:   {"type"},
+	redactions:        {"rule"},
+	relistFound:       {"what"},
+	relists:           {"outcome"},
+	requestErrors:     {"verb", "code"},
+	streamsEnded:      {"reason"},
+	streamsOpened:     {"kind"},
+	suppressed:        {"reason"},
 }
 
 // counts holds the counts that share some attributes. What was never counted is not collected. It is safe for concurrent

@@ -62,6 +62,10 @@ type StandbyConfig struct {
 	// that time is repeated. Default: 1s.
 	PublishInterval time.Duration `mapstructure:"publish_interval"`
 
+	// StepDownAfter is how long the leader's pipeline may accept nothing, while records wait, before the leader lets another
+	// replica lead, as a duration. Not with k8s_leader_elector. Default: 0, never.
+	StepDownAfter time.Duration `mapstructure:"step_down_after"`
+
 	// prevent unkeyed literal initialization
 	_ struct{}
 }
@@ -118,6 +122,9 @@ func (c *Config) validateReplicas() []error {
 	}
 	if e.LeaseName != "" && c.Standby.Progress == e.LeaseNamespace+"/"+e.LeaseName {
 		errs = append(errs, fmt.Errorf("standby.progress: %s is the Lease of leader_election; leave it out, or name another Lease", c.Standby.Progress))
+	}
+	if c.K8sLeaderElector != nil && c.Standby.StepDownAfter > 0 {
+		errs = append(errs, errors.New("standby.step_down_after: has no effect with k8s_leader_elector, whose extension holds the Lease; leave one of them out"))
 	}
 	if c.Standby.PublishInterval > e.RenewDeadline/3 && e.RenewDeadline > 0 {
 		errs = append(errs, fmt.Errorf("standby.publish_interval: %s is more than a third of leader_election.renew_deadline, which is %s; write at most %s",
@@ -179,6 +186,9 @@ func (s *StandbyConfig) validate(suffixes []string) []error {
 	}
 	if s.PublishInterval < shortestInterval {
 		errs = append(errs, fmt.Errorf("publish_interval: %s is less than 100ms (the default is 1s)%s", s.PublishInterval, unitHint(s.PublishInterval, "1s", time.Second, time.Hour)))
+	}
+	if s.StepDownAfter != 0 && s.StepDownAfter < time.Second {
+		errs = append(errs, fmt.Errorf("step_down_after: %s is less than 1s; write 0 for never%s", s.StepDownAfter, unitHint(s.StepDownAfter, "5m", time.Second, time.Hour)))
 	}
 	return errs
 }
@@ -286,6 +296,7 @@ type election struct {
 	leaseDuration, renewDeadline, retryPeriod time.Duration
 
 	cold            bool // a standby reads nothing
+	stepDownAfter   time.Duration
 	publishInterval time.Duration
 	// heartbeat is how often the leader publishes even if nothing has changed, which proves its leadership if there is an
 	// extension. 0 is never.
@@ -315,6 +326,7 @@ func (c *Config) election(id component.ID) (*election, error) {
 		retryPeriod:     e.RetryPeriod,
 		cold:            c.Standby.Mode == standbyCold,
 		publishInterval: c.Standby.PublishInterval,
+		stepDownAfter:   c.Standby.StepDownAfter,
 	}
 	if of.extension != nil {
 		of.heartbeat = e.RenewDeadline / 3

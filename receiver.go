@@ -128,8 +128,11 @@ func (r *watchlistReceiver) start(ctx context.Context, host component.Host) erro
 	if err := r.telemetry.observeQueue(r.cfg.Queue.MaxBytes, r.queuedRecords); err != nil {
 		return err
 	}
-	if r.replica != nil {
-		r.replica.start()
+	if x := r.replica; x != nil {
+		if err := r.telemetry.observeReplica(x.leading, x.readyReaders, x.age); err != nil {
+			return err
+		}
+		x.start()
 		return nil
 	}
 	r.startDelivery(r.deliveryOptions())

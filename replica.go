@@ -5,15 +5,18 @@ import (
 	"errors"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"go.opentelemetry.io/collector/component"
 	"go.uber.org/zap"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/checkpoint"
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/delivery"
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/kubeclient"
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/scope"
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/servertext"
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/takeover"
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/takeover/elector"
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/watchlist"
@@ -27,21 +30,28 @@ type replica struct {
 	*watchlistReceiver
 	*election
 	leadership elector.Leadership
+	yield      func()          // gives the leadership up for another replica; not with an extension
 	published  takeover.Leases // the Lease with the progress
 	timeout    time.Duration   // of a request, and of the last write
+	// reportPublish and reportFetch note whether the progress can be written and read.
+	reportPublish, reportFetch func(error)
 
 	cancel  context.CancelFunc
 	done    chan struct{}
 	tracked sync.WaitGroup // the election
 
 	endElection context.CancelFunc
+	began       time.Time
 
 	// Used only by the replica's goroutine.
-	publisher *takeover.Publisher
 	publishes sync.WaitGroup
 	unpublish context.CancelFunc
 	termOver  chan struct{}
-	ready     bool // as last reported
+	ready     bool      // as last reported
+	moved     time.Time // when the pipeline last accepted something, or had nothing to accept
+
+	accepted atomic.Int64 // changes in this term
+	before   int64        // the same when isStuck was last called
 
 	mu      sync.Mutex
 	mirrors *takeover.Mirrors // of the current or, while this replica leads, the last standby session
@@ -50,6 +60,8 @@ type replica struct {
 	seen    takeover.Progress  // as last read
 	fetched time.Time          // when that was; zero: never
 	from    *takeover.Progress // from which this replica leads
+	// publisher is that of the current or last term.
+	publisher *takeover.Publisher
 }
 
 // newReplica returns this receiver as one of several, or nil if it is the only one.
@@ -65,6 +77,12 @@ func (r *watchlistReceiver) newReplica(host component.Host) (*replica, error) {
 		timeout:           e.renewDeadline / 2,
 		done:              make(chan struct{}),
 		mirrors:           takeover.NewMirrors(),
+		reportPublish: r.reporting("progress of this replica", func(f ...zap.Field) {
+			r.set.Logger.Warn("cannot publish how far records were accepted, will try again", f...)
+		}),
+		reportFetch: r.reporting("progress of the leader", func(f ...zap.Field) {
+			r.set.Logger.Warn("cannot read how far the leader has come, will try again", f...)
+		}),
 	}
 	if e.extension != nil {
 		callbacks, err := e.callbacks(host)
@@ -74,14 +92,38 @@ func (r *watchlistReceiver) newReplica(host component.Host) (*replica, error) {
 		x.leadership = elector.NewExtension(elector.ExtensionOptions{Callbacks: callbacks, RenewDeadline: e.renewDeadline, LeaseDuration: e.leaseDuration})
 		return x, nil
 	}
-	x.leadership = elector.New(elector.Options{
+	own := elector.New(elector.Options{
 		Leases:        kubeclient.Leases{Client: r.client, Namespace: e.lease.Namespace, Name: e.lease.Name},
 		Identity:      e.identity,
 		LeaseDuration: e.leaseDuration, RenewDeadline: e.renewDeadline, RetryPeriod: e.retryPeriod,
-		Ready:  x.isReady,
-		Report: func(err error) { r.health.report("leader election", err) },
+		Ready: x.isReady,
+		Report: r.reporting("leader election", func(f ...zap.Field) {
+			r.set.Logger.Warn("cannot take part in the leader election, will try again", f...)
+		}),
 	})
+	x.leadership, x.yield = own, own.Yield
 	return x, nil
+}
+
+// reporting returns a function that notes whether a part works, and logs when that changes. It must not be called by several
+// goroutines at once.
+func (r *watchlistReceiver) reporting(part string, warn func(...zap.Field)) func(error) {
+	failing := false
+	return func(err error) {
+		r.health.report(part, err)
+		if failing == (err != nil) {
+			return
+		}
+		failing = err != nil
+		switch {
+		case apierrors.IsForbidden(err):
+			warn(zap.Error(err), zap.String("remedy", "k8swatchlist rbac prints the rights to Leases that replicas need"))
+		case failing:
+			warn(zap.Error(err))
+		default:
+			r.set.Logger.Info(part + " works again")
+		}
+	}
 }
 
 // start begins to follow, and to compete for the leadership.
@@ -90,6 +132,7 @@ func (x *replica) start() {
 	x.cancel = cancel
 	election, endElection := context.WithCancel(context.Background())
 	x.endElection = endElection
+	x.began = time.Now()
 	x.tracked.Go(func() { x.leadership.Run(election) })
 	go func() {
 		defer close(x.done)
@@ -140,6 +183,9 @@ func (x *replica) run(ctx context.Context) {
 		switch candidate := x.leadership.Candidate(); {
 		case ctx.Err() != nil:
 			return
+		case x.leading() && x.isStuck():
+			x.demote("its pipeline has accepted nothing for standby.step_down_after")
+			x.yield()
 		case x.leading() && !candidate:
 			x.demote("it cannot prove that it still leads")
 		case x.leading():
@@ -156,6 +202,7 @@ func (x *replica) follow() {
 	x.mu.Lock()
 	x.mirrors, x.leads, x.from = takeover.NewMirrors(), false, nil
 	x.mu.Unlock()
+	x.telemetry.standsBy()
 	if x.cold {
 		x.session = &session{cancel: func() {}}
 		return
@@ -173,7 +220,7 @@ func (x *replica) fetch(ctx context.Context) {
 	if ctx.Err() != nil {
 		return
 	}
-	x.health.report("progress of the leader", err)
+	x.reportFetch(err)
 	if err != nil {
 		return
 	}
@@ -192,7 +239,7 @@ func (x *replica) reportReady(p *takeover.Progress) {
 	}
 	x.ready = ready
 	n, of := x.mirrors.Ready(p, x.led)
-	fields := []zap.Field{zap.String("identity", x.identity), zap.String("leader", p.Holder), zap.Int("term", p.Term), zap.Int("ready", n), zap.Int("of", of)}
+	fields := []zap.Field{zap.String("identity", x.identity), zap.String("leader", servertext.Clean(p.Holder)), zap.Int("term", p.Term), zap.Int("ready", n), zap.Int("of", of)}
 	if ready {
 		x.set.Logger.Info("standby is ready to take over", fields...)
 		x.health.report("standby", nil)
@@ -213,6 +260,30 @@ func (x *replica) noteRead(p *takeover.Progress) {
 	if isNew && p.Exists() && p.Holder != x.identity {
 		x.leadership.OtherTerm(p.Term, now)
 	}
+}
+
+// age is for how long a standby has not read the progress, or the leader has not published it.
+func (x *replica) age() time.Duration {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	switch {
+	case x.leads:
+		return time.Since(x.publisher.Current())
+	case x.fetched.IsZero():
+		return time.Since(x.began)
+	}
+	return time.Since(x.fetched)
+}
+
+// readyReaders is how many readers of a standby know everything that was emitted.
+func (x *replica) readyReaders() int {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.leads {
+		return 0
+	}
+	ready, _ := x.mirrors.Ready(&x.seen, x.led)
+	return ready
 }
 
 // isReady reports whether a takeover by this replica would know which objects the backend may have.
@@ -244,7 +315,8 @@ func (x *replica) promote(ctx context.Context) {
 		Proved:    x.leadership.Proved,
 		Read:      x.noteRead,
 		May:       x.leadership.Candidate,
-		Report:    func(err error) { x.health.report("progress of this replica", err) },
+		Published: x.telemetry.published,
+		Report:    x.reportPublish,
 	})
 	limited, cancel := context.WithTimeout(ctx, x.timeout)
 	before, err := publisher.Begin(limited)
@@ -257,7 +329,7 @@ func (x *replica) promote(ctx context.Context) {
 	x.mirrors.Settle(&before)
 	ready, of := x.mirrors.Ready(&before, x.led)
 	x.mu.Lock()
-	x.leads, x.from = true, &before
+	x.leads, x.from, x.publisher = true, &before, publisher
 	x.mu.Unlock()
 	x.keeper.Abandon(nil)
 	stored, cancel := context.WithTimeout(ctx, x.timeout)
@@ -266,9 +338,8 @@ func (x *replica) promote(ctx context.Context) {
 	}
 	cancel()
 
-	x.publisher = publisher
 	o := x.deliveryOptions()
-	o.Next = takeover.Fence{Next: o.Next, Deadline: x.leadership.Deadline}
+	o.Next = takeover.Fence{Next: o.Next, Deadline: x.leadership.Deadline, Fenced: x.telemetry.fenced}
 	introduce := o.BeforeDeliver
 	o.BeforeDeliver = func(ctx context.Context, changes []watchlist.Change) {
 		introduce(ctx, changes)
@@ -277,10 +348,12 @@ func (x *replica) promote(ctx context.Context) {
 	accepted := o.Accepted
 	o.Accepted = func(changes []watchlist.Change) {
 		accepted(changes)
+		x.accepted.Add(int64(len(changes)))
 		if slices.ContainsFunc(changes, func(c watchlist.Change) bool { return c.Type == watchlist.SnapshotEnd }) {
 			publisher.Hurry() // until then, whoever takes over emits the initial state again
 		}
 	}
+	x.moved = time.Now()
 	x.startDelivery(o)
 	x.emitter = announcer{x.delivery, publisher}
 	publishing, unpublish := context.WithCancel(context.Background())
@@ -292,8 +365,17 @@ func (x *replica) promote(ctx context.Context) {
 		}
 	})
 	x.session = x.startSession(x.newReader)
-	x.set.Logger.Info("this replica leads", zap.Int("term", publisher.Term()), zap.String("identity", x.identity), zap.String("previous", before.Holder),
+	x.telemetry.leads(time.Since(began))
+	x.set.Logger.Info("this replica leads", zap.Int("term", publisher.Term()), zap.String("identity", x.identity), zap.String("previous", servertext.Clean(before.Holder)),
 		zap.Duration("took", time.Since(began)), zap.Int("ready", ready), zap.Int("of", of))
+}
+
+// isStuck reports whether the pipeline has accepted nothing for so long, while records wait, that another replica is to lead.
+func (x *replica) isStuck() bool {
+	if accepted := x.accepted.Load(); accepted != x.before || x.delivery.Records() == 0 {
+		x.before, x.moved = accepted, time.Now()
+	}
+	return x.stepDownAfter > 0 && time.Since(x.moved) >= x.stepDownAfter
 }
 
 // demote makes the leader a standby again. What was not accepted is read again by whoever leads next.

@@ -56,6 +56,9 @@ func (r *watchlistReceiver) startSession(newReader func(catalog.Target) catalog.
 		case <-ctx.Done():
 		}
 	})
+	if r.replica == nil {
+		s.running.Go(func() { r.warnOfReplicas(ctx) })
+	}
 	return s
 }
 

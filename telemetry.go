@@ -15,6 +15,7 @@ import (
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/kubeclient"
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/metadata"
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/scope"
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/takeover"
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/watchlist"
 )
 
@@ -85,9 +86,12 @@ func (t *telemetry) register() error {
 		checkpointWrites:    b.RegisterK8sWatchlistCheckpointWritesCallback,
 		consumerRetries:     b.RegisterK8sWatchlistConsumerRetriesCallback,
 		duplicatesDropped:   b.RegisterK8sWatchlistDuplicatesDroppedCallback,
+		fencedBatches:       b.RegisterK8sWatchlistFencedBatchesCallback,
 		framesOfAnotherKind: b.RegisterK8sWatchlistFramesOfAnotherKindCallback,
 		gaps:                b.RegisterK8sWatchlistGapsCallback,
 		kept:                b.RegisterK8sWatchlistKeptCallback,
+		leaderTransitions:   b.RegisterK8sWatchlistLeaderTransitionsCallback,
+		progressPublishes:   b.RegisterK8sWatchlistProgressPublishesCallback,
 		paused:              b.RegisterK8sWatchlistPausedCallback,
 		readerStates:        b.RegisterK8sWatchlistReaderStatesCallback,
 		recordsDropped:      b.RegisterK8sWatchlistRecordsDroppedCallback,
@@ -148,6 +152,23 @@ func (t *telemetry) observeQueue(limit int, records func() int) error {
 	return errors.Join(
 		t.builder.RegisterK8sWatchlistQueueLimitBytesCallback(t.gauge(func() int64 { return int64(limit) })),
 		t.builder.RegisterK8sWatchlistQueueRecordsCallback(t.gauge(func() int64 { return int64(records()) })),
+	)
+}
+
+// observeReplica begins to measure a replica.
+func (t *telemetry) observeReplica(leads func() bool, ready func() int, age func() time.Duration) error {
+	return errors.Join(
+		t.builder.RegisterK8sWatchlistLeaderCallback(t.gauge(func() int64 {
+			if leads() {
+				return 1
+			}
+			return 0
+		})),
+		t.builder.RegisterK8sWatchlistStandbyReadyCallback(t.gauge(func() int64 { return int64(ready()) })),
+		t.builder.RegisterK8sWatchlistProgressAgeCallback(func(_ context.Context, o metric.Float64Observer) error {
+			o.Observe(age().Seconds(), t.attributes)
+			return nil
+		}),
 	)
 }
 
@@ -327,6 +348,29 @@ func (t *telemetry) wrote(took time.Duration, err error) {
 	t.own.add(checkpointWrites, outcome)
 	t.builder.K8sWatchlistCheckpointWriteDuration.Record(context.Background(), took.Seconds(), t.record...)
 }
+
+// published counts a write of the progress.
+func (t *telemetry) published(err error) {
+	switch {
+	case err == nil:
+		t.own.add(progressPublishes, "complete")
+	case takeover.IsConflict(err):
+		t.own.add(progressPublishes, "conflict")
+	default:
+		t.own.add(progressPublishes, "failed")
+	}
+}
+
+// leads counts that this replica leads, which took that long.
+func (t *telemetry) leads(took time.Duration) {
+	t.own.add(leaderTransitions, "leader")
+	t.builder.K8sWatchlistTakeoverDuration.Record(context.Background(), took.Seconds(), t.record...)
+}
+
+// standsBy counts that this replica stands by.
+func (t *telemetry) standsBy() { t.own.add(leaderTransitions, "standby") }
+
+func (t *telemetry) fenced() { t.own.add(fencedBatches, "") }
 
 // RequestFailed implements kubeclient.Observer.
 func (t *telemetry) RequestFailed(verb, code string) { t.own.addBoth(requestErrors, verb, code) }

@@ -36,6 +36,7 @@ type TelemetryBuilder struct {
 	K8sWatchlistDiffBytes               metric.Int64ObservableGauge
 	K8sWatchlistDuplicatesDropped       metric.Int64ObservableCounter
 	K8sWatchlistEvents                  metric.Int64ObservableCounter
+	K8sWatchlistFencedBatches           metric.Int64ObservableCounter
 	K8sWatchlistFramesOfAnotherKind     metric.Int64ObservableCounter
 	K8sWatchlistGaps                    metric.Int64ObservableCounter
 	K8sWatchlistInitialDuration         metric.Float64ObservableGauge
@@ -44,9 +45,13 @@ type TelemetryBuilder struct {
 	K8sWatchlistKept                    metric.Int64ObservableCounter
 	K8sWatchlistLag                     metric.Float64Histogram
 	K8sWatchlistLastProgress            metric.Float64ObservableGauge
+	K8sWatchlistLeader                  metric.Int64ObservableGauge
+	K8sWatchlistLeaderTransitions       metric.Int64ObservableCounter
 	K8sWatchlistOpenConnections         metric.Int64ObservableGauge
 	K8sWatchlistOpenStreams             metric.Int64ObservableGauge
 	K8sWatchlistPaused                  metric.Int64ObservableCounter
+	K8sWatchlistProgressAge             metric.Float64ObservableGauge
+	K8sWatchlistProgressPublishes       metric.Int64ObservableCounter
 	K8sWatchlistQueueBytes              metric.Int64ObservableGauge
 	K8sWatchlistQueueLimitBytes         metric.Int64ObservableGauge
 	K8sWatchlistQueueRecords            metric.Int64ObservableGauge
@@ -65,9 +70,11 @@ type TelemetryBuilder struct {
 	K8sWatchlistRelistFound             metric.Int64ObservableCounter
 	K8sWatchlistRelists                 metric.Int64ObservableCounter
 	K8sWatchlistRequestErrors           metric.Int64ObservableCounter
+	K8sWatchlistStandbyReady            metric.Int64ObservableGauge
 	K8sWatchlistStreamsEnded            metric.Int64ObservableCounter
 	K8sWatchlistStreamsOpened           metric.Int64ObservableCounter
 	K8sWatchlistSuppressed              metric.Int64ObservableCounter
+	K8sWatchlistTakeoverDuration        metric.Float64Histogram
 	K8sWatchlistThrottled               metric.Float64ObservableCounter
 	K8sWatchlistUndecodableFrames       metric.Int64ObservableCounter
 }
@@ -164,6 +171,21 @@ func (builder *TelemetryBuilder) RegisterK8sWatchlistEventsCallback(cb metric.In
 		cb(ctx, &observerInt64{inst: builder.K8sWatchlistEvents, obs: o})
 		return nil
 	}, builder.K8sWatchlistEvents)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
+// RegisterK8sWatchlistFencedBatchesCallback sets callback for observable K8sWatchlistFencedBatches metric.
+func (builder *TelemetryBuilder) RegisterK8sWatchlistFencedBatchesCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.K8sWatchlistFencedBatches, obs: o})
+		return nil
+	}, builder.K8sWatchlistFencedBatches)
 	if err != nil {
 		return err
 	}
@@ -278,6 +300,36 @@ func (builder *TelemetryBuilder) RegisterK8sWatchlistLastProgressCallback(cb met
 	return nil
 }
 
+// RegisterK8sWatchlistLeaderCallback sets callback for observable K8sWatchlistLeader metric.
+func (builder *TelemetryBuilder) RegisterK8sWatchlistLeaderCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.K8sWatchlistLeader, obs: o})
+		return nil
+	}, builder.K8sWatchlistLeader)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
+// RegisterK8sWatchlistLeaderTransitionsCallback sets callback for observable K8sWatchlistLeaderTransitions metric.
+func (builder *TelemetryBuilder) RegisterK8sWatchlistLeaderTransitionsCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.K8sWatchlistLeaderTransitions, obs: o})
+		return nil
+	}, builder.K8sWatchlistLeaderTransitions)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
 // RegisterK8sWatchlistOpenConnectionsCallback sets callback for observable K8sWatchlistOpenConnections metric.
 func (builder *TelemetryBuilder) RegisterK8sWatchlistOpenConnectionsCallback(cb metric.Int64Callback) error {
 	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
@@ -314,6 +366,36 @@ func (builder *TelemetryBuilder) RegisterK8sWatchlistPausedCallback(cb metric.In
 		cb(ctx, &observerInt64{inst: builder.K8sWatchlistPaused, obs: o})
 		return nil
 	}, builder.K8sWatchlistPaused)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
+// RegisterK8sWatchlistProgressAgeCallback sets callback for observable K8sWatchlistProgressAge metric.
+func (builder *TelemetryBuilder) RegisterK8sWatchlistProgressAgeCallback(cb metric.Float64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerFloat64{inst: builder.K8sWatchlistProgressAge, obs: o})
+		return nil
+	}, builder.K8sWatchlistProgressAge)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
+// RegisterK8sWatchlistProgressPublishesCallback sets callback for observable K8sWatchlistProgressPublishes metric.
+func (builder *TelemetryBuilder) RegisterK8sWatchlistProgressPublishesCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.K8sWatchlistProgressPublishes, obs: o})
+		return nil
+	}, builder.K8sWatchlistProgressPublishes)
 	if err != nil {
 		return err
 	}
@@ -563,6 +645,21 @@ func (builder *TelemetryBuilder) RegisterK8sWatchlistRequestErrorsCallback(cb me
 	return nil
 }
 
+// RegisterK8sWatchlistStandbyReadyCallback sets callback for observable K8sWatchlistStandbyReady metric.
+func (builder *TelemetryBuilder) RegisterK8sWatchlistStandbyReadyCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.K8sWatchlistStandbyReady, obs: o})
+		return nil
+	}, builder.K8sWatchlistStandbyReady)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
 // RegisterK8sWatchlistStreamsEndedCallback sets callback for observable K8sWatchlistStreamsEnded metric.
 func (builder *TelemetryBuilder) RegisterK8sWatchlistStreamsEndedCallback(cb metric.Int64Callback) error {
 	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
@@ -726,6 +823,12 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		metric.WithUnit("{event}"),
 	)
 	errs = errors.Join(errs, err)
+	builder.K8sWatchlistFencedBatches, err = builder.meter.Int64ObservableCounter(
+		"otelcol_k8s_watchlist_fenced_batches",
+		metric.WithDescription("Batches that were not delivered, or whose delivery was ended, because this replica could not prove that it still leads. They are read again by whoever leads next. [Alpha]"),
+		metric.WithUnit("{batch}"),
+	)
+	errs = errors.Join(errs, err)
 	builder.K8sWatchlistFramesOfAnotherKind, err = builder.meter.Int64ObservableCounter(
 		"otelcol_k8s_watchlist_frames_of_another_kind",
 		metric.WithDescription("Objects that arrived with a kind other than the resource's. Their records have the resource's kind. [Alpha]"),
@@ -775,6 +878,18 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		metric.WithUnit("s"),
 	)
 	errs = errors.Join(errs, err)
+	builder.K8sWatchlistLeader, err = builder.meter.Int64ObservableGauge(
+		"otelcol_k8s_watchlist_leader",
+		metric.WithDescription("Whether this replica leads, 1 or 0. Only with leader_election or k8s_leader_elector, as all metrics of replicas. [Alpha]"),
+		metric.WithUnit("{replica}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.K8sWatchlistLeaderTransitions, err = builder.meter.Int64ObservableCounter(
+		"otelcol_k8s_watchlist_leader_transitions",
+		metric.WithDescription("Times that this replica began to lead or to stand by. [Alpha]"),
+		metric.WithUnit("{transition}"),
+	)
+	errs = errors.Join(errs, err)
 	builder.K8sWatchlistOpenConnections, err = builder.meter.Int64ObservableGauge(
 		"otelcol_k8s_watchlist_open_connections",
 		metric.WithDescription("Connections to the API server that are open. [Alpha]"),
@@ -791,6 +906,18 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		"otelcol_k8s_watchlist_paused",
 		metric.WithDescription("Times that a stream was closed on purpose because the queue stayed full. [Alpha]"),
 		metric.WithUnit("{pause}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.K8sWatchlistProgressAge, err = builder.meter.Float64ObservableGauge(
+		"otelcol_k8s_watchlist_progress_age",
+		metric.WithDescription("For how long this replica has not published everything that was accepted, or as a standby has not read what the leader published. [Alpha]"),
+		metric.WithUnit("s"),
+	)
+	errs = errors.Join(errs, err)
+	builder.K8sWatchlistProgressPublishes, err = builder.meter.Int64ObservableCounter(
+		"otelcol_k8s_watchlist_progress_publishes",
+		metric.WithDescription("Writes of how far records were accepted. [Alpha]"),
+		metric.WithUnit("{write}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.K8sWatchlistQueueBytes, err = builder.meter.Int64ObservableGauge(
@@ -903,6 +1030,12 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		metric.WithUnit("{request}"),
 	)
 	errs = errors.Join(errs, err)
+	builder.K8sWatchlistStandbyReady, err = builder.meter.Int64ObservableGauge(
+		"otelcol_k8s_watchlist_standby_ready",
+		metric.WithDescription("Readers of a standby that know everything that was emitted; 0 while it leads. [Alpha]"),
+		metric.WithUnit("{reader}"),
+	)
+	errs = errors.Join(errs, err)
 	builder.K8sWatchlistStreamsEnded, err = builder.meter.Int64ObservableCounter(
 		"otelcol_k8s_watchlist_streams_ended",
 		metric.WithDescription("Streams that ended. [Alpha]"),
@@ -919,6 +1052,13 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		"otelcol_k8s_watchlist_suppressed",
 		metric.WithDescription("Changes that were not emitted: modifications that change nothing of substance (reason noop), and of Kubernetes Events the states between the first and the last within events.dedup_interval, and deletions if events.deleted is false. [Alpha]"),
 		metric.WithUnit("{change}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.K8sWatchlistTakeoverDuration, err = builder.meter.Float64Histogram(
+		"otelcol_k8s_watchlist_takeover_duration",
+		metric.WithDescription("Time from when this replica was to lead until its readers started. [Alpha]"),
+		metric.WithUnit("s"),
+		metric.WithExplicitBucketBoundaries([]float64{0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30}...),
 	)
 	errs = errors.Join(errs, err)
 	builder.K8sWatchlistThrottled, err = builder.meter.Float64ObservableCounter(

@@ -17,7 +17,7 @@ var errFenced = errors.New("this replica cannot prove that it still leads")
 type Fence struct {
 	Next     consumer.Logs
 	Deadline func() (time.Time, bool) // until when this replica leads
-	Fenced   func()                   // called for each batch that may not begin. nil: nobody needs it
+	Fenced   func()                   // called for each batch that may not begin, or whose call was ended. nil: nobody needs it
 }
 
 // Capabilities implements consumer.Logs.
@@ -30,9 +30,7 @@ func (f Fence) ConsumeLogs(ctx context.Context, logs plog.Logs) error {
 	}
 	deadline, leads := f.Deadline()
 	if !leads {
-		if f.Fenced != nil {
-			f.Fenced()
-		}
+		f.fenced()
 		return errFenced
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -51,5 +49,15 @@ func (f Fence) ConsumeLogs(ctx context.Context, logs plog.Logs) error {
 	})
 	mu.Unlock()
 	defer timer.Stop()
-	return f.Next.ConsumeLogs(ctx, logs)
+	err := f.Next.ConsumeLogs(ctx, logs)
+	if _, leads := f.Deadline(); err != nil && !leads {
+		f.fenced()
+	}
+	return err
+}
+
+func (f Fence) fenced() {
+	if f.Fenced != nil {
+		f.Fenced()
+	}
 }

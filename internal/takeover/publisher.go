@@ -33,7 +33,7 @@ type PublisherOptions struct {
 	Read func(*Progress)
 	// May reports whether this replica is still to lead, after Read was called. nil: it always is.
 	May func() bool
-	// Published is called after every write, with its error; see also errConflict. nil: nobody needs it.
+	// Published is called after every write, with its error; see also [IsConflict]. nil: nobody needs it.
 	Published func(error)
 	// Report is called with an error when publishing begins to fail, and with nil when it works again.
 	Report func(error)
@@ -53,6 +53,7 @@ type Publisher struct {
 	wrote   chan struct{}     // closed at the next write
 	failing bool
 	written time.Time
+	current time.Time // see Current
 }
 
 // ErrTermOver is returned when another replica has begun a later term.
@@ -115,6 +116,13 @@ func (p *Publisher) Term() int {
 	return p.now.Term
 }
 
+// Current returns when what was published was last complete.
+func (p *Publisher) Current() time.Time {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.current
+}
+
 // put writes the progress and notes the result.
 func (p *Publisher) put(ctx context.Context, wanted Progress) error {
 	sent := time.Now()
@@ -126,7 +134,7 @@ func (p *Publisher) put(ctx context.Context, wanted Progress) error {
 		return err
 	}
 	p.mu.Lock()
-	p.now, p.written = written, sent
+	p.now, p.written, p.current = written, sent, sent
 	close(p.wrote)
 	p.wrote = make(chan struct{})
 	p.mu.Unlock()
@@ -166,20 +174,21 @@ func (p *Publisher) Run(ctx context.Context) error {
 
 // pause is how long to wait after an error. A conflict is settled by reading.
 func (p *Publisher) pause(err error) time.Duration {
-	if isConflict(err) {
+	if IsConflict(err) {
 		return 0
 	}
 	return min(p.Interval, 500*time.Millisecond)
 }
 
-func isConflict(err error) bool { return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) }
+// IsConflict reports whether another replica has written in the meantime.
+func IsConflict(err error) bool { return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) }
 
 // Publish writes how far the records were accepted, if that has changed.
 func (p *Publisher) Publish(ctx context.Context) error {
 	request, cancel := context.WithTimeout(ctx, p.Timeout)
 	defer cancel()
 	err := p.publish(request)
-	if isConflict(err) || apierrors.IsNotFound(err) {
+	if IsConflict(err) || apierrors.IsNotFound(err) {
 		err = p.readAgain(request)
 		if err == nil {
 			err = p.publish(request)
@@ -190,8 +199,12 @@ func (p *Publisher) Publish(ctx context.Context) error {
 }
 
 func (p *Publisher) publish(ctx context.Context) error {
+	asked := time.Now()
 	wanted, changed := p.wanted()
 	if !changed {
+		p.mu.Lock()
+		p.current = asked
+		p.mu.Unlock()
 		return nil
 	}
 	return p.put(ctx, wanted)
@@ -340,7 +353,7 @@ func (p *Publisher) Announce(ctx context.Context, changes []watchlist.Change) er
 func (p *Publisher) report(ctx context.Context, err error) {
 	p.mu.Lock()
 	failed := p.failing
-	if err != nil && (ctx.Err() != nil || isConflict(err) || errors.Is(err, ErrTermOver)) {
+	if err != nil && (ctx.Err() != nil || IsConflict(err) || errors.Is(err, ErrTermOver)) {
 		p.mu.Unlock()
 		return
 	}

@@ -31,8 +31,8 @@ import (
 
 // Everything that the metrics are about happens to one of two receivers of a Collector: its API server repeats, garbles
 // and withholds events, its connection is lost, its pipeline refuses, denies and blocks. Then every metric of
-// metadata.yaml is at the Collector's endpoint, in both spellings and with a plausible value. The other receiver, which
-// may read nothing, keeps its own.
+// metadata.yaml is at the Collector's endpoint, in both spellings and with a plausible value. The second receiver, which
+// may read nothing, keeps its own. The third is the only one of its replicas, which loses the leadership and regains it.
 func TestEveryMetric(t *testing.T) {
 	t.Parallel()
 	const kept = 20
@@ -42,7 +42,8 @@ func TestEveryMetric(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.CreatePods(t, "kept", kept, harness.SmallPod)
-	sink := harness.StartSink(t)
+	sink, replicated := harness.StartSink(t), harness.StartSink(t)
+	apart := harness.StartProxy(t, s.Address())
 	plain, suffixed := harness.FreeAddress(t), harness.FreeAddress(t)
 	host := func(address string) string { return strings.Replace(address, ":", ", port: ", 1) }
 	collector := harness.StartCollector(t, `
@@ -67,9 +68,21 @@ telemetry: {detailed: true}
 `)+`
   k8s_watchlist/b:
 `+indent(kubeconfig(s.KubeconfigVia(t, account.Config, s.Address()))+"resources: [{name: pods}]")+`
+  k8s_watchlist/c:
+`+indent(kubeconfig(s.KubeconfigVia(t, s.RESTConfig(), apart.Address()))+`
+resources: [{name: namespaces}]
+leader_election: {enabled: true, lease_name: metrics, lease_namespace: default, lease_duration: 3s, renew_deadline: 2s, retry_period: 500ms}
+standby: {publish_interval: 500ms}
+`)+`
 exporters:
   otlp_grpc:
     endpoint: `+sink.Address()+`
+    tls: {insecure: true}
+    compression: none
+    sending_queue: {enabled: false}
+    retry_on_failure: {enabled: false}
+  otlp_grpc/replicated:
+    endpoint: `+replicated.Address()+`
     tls: {insecure: true}
     compression: none
     sending_queue: {enabled: false}
@@ -80,6 +93,7 @@ service:
   pipelines:
     logs/a: {receivers: [k8s_watchlist/a], exporters: [otlp_grpc]}
     logs/b: {receivers: [k8s_watchlist/b], exporters: [nop]}
+    logs/c: {receivers: [k8s_watchlist/c], exporters: [otlp_grpc/replicated]}
   telemetry:
     metrics:
       level: detailed
@@ -88,19 +102,19 @@ service:
         - {pull: {exporter: {prometheus: {host: `+host(suffixed)+`, without_units: false, without_type_suffix: false}}}}
 `, "--feature-gates="+harness.ShortRelistGate)
 	keepPages(t, map[string]string{"plain": plain, "suffixed": suffixed})
-	sum := func(name string, labels ...string) float64 {
+	sum := func(receiver, name string, labels ...string) float64 {
 		scraped, err := otelcol.ReadMetrics(t.Context(), plain)
 		if err != nil {
 			return 0 // not started yet
 		}
-		return scraped.Sum("otelcol_k8s_watchlist_"+name, append(labels, "receiver", "k8s_watchlist/a")...)
+		return scraped.Sum("otelcol_k8s_watchlist_"+name, append(labels, "receiver", "k8s_watchlist/"+receiver)...)
 	}
-	// until repeats something until a metric has counted it.
-	until := func(do func(n int), name string, labels ...string) {
+	// untilOf repeats something until a metric of a receiver has counted it.
+	untilOf := func(receiver string, do func(n int), name string, labels ...string) {
 		t.Helper()
 		n := 0
 		harness.Poll(t, 2*catchUp, name+" to count "+strings.Join(labels, " "), func() string {
-			if sum(name, labels...) > 0 {
+			if sum(receiver, name, labels...) > 0 {
 				return ""
 			}
 			if do != nil {
@@ -109,6 +123,10 @@ service:
 			n++
 			return "it has not"
 		})
+	}
+	until := func(do func(n int), name string, labels ...string) {
+		t.Helper()
+		untilOf("a", do, name, labels...)
 	}
 	for _, resource := range []string{"pods", "configmaps", "leases.coordination.k8s.io"} {
 		sink.Records.AwaitSnapshot(t, resource, catchUp)
@@ -153,6 +171,28 @@ service:
 	}
 	until(nil, "records_excluded", "type", "DELETED")
 	until(nil, "suppressed", "reason", "noop") // kube-apiserver renews its own lease
+
+	replicated.Records.AwaitSnapshot(t, "namespaces", catchUp)
+	namespace := func(name string) {
+		object := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		if _, err := s.Client.CoreV1().Namespaces().Create(t.Context(), object, metav1.CreateOptions{}); err != nil {
+			t.Error(err)
+		}
+	}
+	replicated.Block()
+	calls := replicated.Calls()
+	namespace("fenced")
+	harness.Poll(t, catchUp, "the pipeline to be called", func() string {
+		if replicated.Calls() == calls {
+			return "it is not"
+		}
+		return ""
+	})
+	apart.Cut()
+	untilOf("c", nil, "fenced_batches")
+	apart.Restore(t)
+	replicated.Accept()
+	replicated.Records.AwaitObject(t, "namespaces", "fenced", "ADDED", catchUp)
 
 	sink.Refuse(errors.New("not now"))
 	until(pod("refused"), "consumer_retries")
@@ -203,11 +243,14 @@ service:
 }
 
 // mayBeZero are the metrics whose value is normally zero at the end of the test.
-var mayBeZero = []string{"queue_bytes", "queue_records", "checkpoint_age", "diff_bytes"}
+var mayBeZero = []string{"queue_bytes", "queue_records", "checkpoint_age", "diff_bytes", "standby_ready"}
+
+// ofReplicas are the metrics that only replicas have.
+var ofReplicas = []string{"fenced_batches", "leader", "leader_transitions", "progress_age", "progress_publishes", "standby_ready", "takeover_duration"}
 
 // implausible returns what is wrong with the metrics of the receiver a, which has read that many pods, and of b.
 func implausible(t *testing.T, scraped otelcol.Metrics, suffixed bool, pods float64) string {
-	a, b := "k8s_watchlist/a", "k8s_watchlist/b"
+	a, b, c := "k8s_watchlist/a", "k8s_watchlist/b", "k8s_watchlist/c"
 	var wrong []string
 	expect := func(ok bool, format string, values ...any) {
 		if !ok {
@@ -217,7 +260,11 @@ func implausible(t *testing.T, scraped otelcol.Metrics, suffixed bool, pods floa
 	names := map[string]string{}
 	for _, m := range declaredMetrics(t) {
 		names[m.name] = m.exposed(suffixed)
-		sum, n := valueOf(scraped[m.exposed(suffixed)], a)
+		receiver := a
+		if slices.Contains(ofReplicas, m.name) {
+			receiver = c
+		}
+		sum, n := valueOf(scraped[m.exposed(suffixed)], receiver)
 		expect(n > 0, "there is no %s", m.exposed(suffixed))
 		expect(sum >= 0 && (sum > 0 || slices.Contains(mayBeZero, m.name)), "%s is %v", m.exposed(suffixed), sum)
 	}
@@ -237,6 +284,11 @@ func implausible(t *testing.T, scraped otelcol.Metrics, suffixed bool, pods floa
 	is(0, "records_accepted", "receiver", b)
 	is(0, "events", "receiver", b)
 	is(1, "relist_found", "receiver", a, "resource", "pods")
+	is(1, "leader", "receiver", c)
+	is(2, "leader_transitions", "receiver", c, "to", "leader")
+	is(2, "leader_transitions", "receiver", c, "to", "standby")
+	expect(sum("progress_age", "receiver", c) < 60, "the progress is old")
+	expect(sum("progress_publishes", "receiver", c, "outcome", "complete") >= 2, "two terms were not published")
 	expect(sum("request_errors", "receiver", b, "code", "403", "verb", "watch") > 0, "no 403 was counted")
 	expect(sum("events", "receiver", a, "origin", "relist") > 0, "no event of a relist was counted")
 	expect(sum("events", "receiver", a, "type", "bookmark") > 0, "no bookmark was counted")

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -343,4 +344,31 @@ func TestTakeoverAfterKillOfAll(t *testing.T) {
 		}
 		return "no gap of reason takeover"
 	})
+}
+
+// A replica without leader_election beside others that have it emits everything a second time. It warns of that.
+func TestReplicaWithoutLeaderElection(t *testing.T) {
+	t.Parallel()
+	c := harness.StartCluster(t, controlplane.Options{})
+	r := startReplicas(t, c, 1, "")
+	r.leader()
+	r.awaitReady()
+	sink := harness.StartSink(t)
+	alone := harness.StartCollector(t, unstored(kubeconfig(c.KubeconfigVia(t, c.RESTConfig(), c.Address()))+`resources: [{name: pods}]
+leader_election: {lease_name: watchlist, lease_namespace: default}
+`, sink))
+	alone.AwaitLog(t, "another replica has leader_election", catchUp)
+}
+
+// With step_down_after, a leader whose pipeline accepts nothing lets another one lead, whose pipeline does.
+func TestTakeoverFromLeaderWhosePipelineRefuses(t *testing.T) {
+	t.Parallel()
+	x := startTakeovers(t, 2, "standby: {step_down_after: 3s}\n")
+	old := x.leader()
+	old.sink.Refuse(errors.New("not now"))
+	now, took := x.next(old)
+	t.Logf("%s leads %s after the pipeline of %s began to refuse", now.name, took.Round(time.Millisecond), old.name)
+	old.sink.Accept()
+	report(t, "records were repeated", x.finish())
+	requireNothingRecovered(t, x.records())
 }

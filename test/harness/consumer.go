@@ -103,16 +103,17 @@ func (c *Consumer) set(refusal error, blocking chan struct{}) {
 // AwaitCalls waits until n more calls have been made.
 func (c *Consumer) AwaitCalls(t testing.TB, n int, within time.Duration) {
 	t.Helper()
-	want := c.count() + n
+	want := c.Calls() + n
 	c.await(t, within, "the consumer to be called", func() string {
-		if c.count() < want {
+		if c.Calls() < want {
 			return "too few calls"
 		}
 		return ""
 	})
 }
 
-func (c *Consumer) count() int {
+// Calls returns how often the consumer was called.
+func (c *Consumer) Calls() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.calls

@@ -11,6 +11,7 @@ import (
 
 // Usage is the resources that a process has used so far.
 type Usage struct {
+	Resident     int64 // bytes, now
 	PeakResident int64 // bytes
 	CPU          time.Duration
 }
@@ -24,13 +25,16 @@ func UsageOf(t testing.TB, pid int) Usage {
 	var u Usage
 	status := readProc(t, pid, "status")
 	for line := range strings.Lines(status) {
-		if kilobytes, ok := strings.CutPrefix(line, "VmHWM:"); ok {
-			n, err := strconv.ParseInt(strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(kilobytes), "kB")), 10, 64)
-			if err != nil {
-				t.Fatalf("cannot read the peak of resident memory: %v", err)
-			}
-			u.PeakResident = n << 10
+		key, kilobytes, _ := strings.Cut(line, ":")
+		into := map[string]*int64{"VmRSS": &u.Resident, "VmHWM": &u.PeakResident}[key]
+		if into == nil {
+			continue
 		}
+		n, err := strconv.ParseInt(strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(kilobytes), "kB")), 10, 64)
+		if err != nil {
+			t.Fatalf("cannot read %s: %v", key, err)
+		}
+		*into = n << 10
 	}
 	stat := readProc(t, pid, "stat")
 	fields := strings.Fields(stat[strings.LastIndexByte(stat, ')')+1:]) // from the third field on

@@ -93,6 +93,16 @@ var Rows = []Row{
 		{"Objects of the initial state", "The ten largest.", "short", false, []Query{{`topk(10, sum by (group, resource) ($initial_objects` + ofResource + `))`, "{{resource}}.{{group}}"}}},
 		{"Duration of relists", "", "s", false, quantiles("relist_duration", ofReceiver)},
 	}},
+	{"Replicas", []Panel{
+		{"Leader", "1 of the replica that leads.", "short", false, []Query{{`$leader` + ofReceiver, "{{receiver}} {{pod}} {{instance}}"}}},
+		{"Terms", "Times that a replica began to lead or to stand by, and batches that were not delivered since it could not prove that it leads.", "short", false, []Query{
+			{`sum by (to) ($leader_transitions` + ofReceiver + `)`, "{{to}}"}, {`sum by (receiver) ($fenced_batches` + ofReceiver + `)`, "fenced {{receiver}}"},
+		}},
+		{"Duration of takeovers", "From when a replica was to lead until its readers started.", "s", false, quantiles("takeover_duration", ofReceiver)},
+		{"Readers of standbys that are ready", "", "short", true, []Query{{`sum by (receiver, pod, instance) ($standby_ready` + ofReceiver + `)`, "{{receiver}} {{pod}} {{instance}}"}}},
+		{"Age of the progress", "For how long it was not published, or by a standby not read.", "s", false, []Query{{`max by (receiver, pod, instance) ($progress_age` + ofReceiver + `)`, "{{receiver}} {{pod}} {{instance}}"}}},
+		{"Writes of the progress", "", "cps", true, []Query{{`sum by (outcome) (rate($progress_publishes` + ofReceiver + window + `))`, "{{outcome}}"}}},
+	}},
 	{"State", []Panel{
 		{"Objects", "The ten largest.", "short", false, []Query{{`topk(10, sum by (group, resource) ($inventory_objects` + ofResource + `))`, "{{resource}}.{{group}}"}}},
 		{"Age of checkpoints", "For how long something accepted has not been stored.", "s", false, []Query{{`max by (receiver) ($checkpoint_age` + ofResource + `)`, "{{receiver}}"}}},

@@ -112,6 +112,18 @@ var Alerts = []Alert{
 		Description: "The storage extension fails or does not answer. After a crash, everything since then would be repeated.",
 	},
 	{
+		Name: "K8sWatchlistNoLeader", Severity: "critical", For: "2m",
+		Query:       `max by (cluster, namespace, receiver) ($leader) == 0`,
+		Summary:     "No replica of {{ $labels.receiver }} leads",
+		Description: "Nothing is emitted. What happens meanwhile is emitted once a replica leads, as long as the API server keeps the history.",
+	},
+	{
+		Name: "K8sWatchlistProgressOld", Severity: "warning", For: "5m",
+		Query:       `max ` + eachReceiver + ` ($progress_age) > 60`,
+		Summary:     "A replica has not published or read the progress for {{ $value | humanizeDuration }}",
+		Description: "If it leads, a crash would repeat what was accepted since then. If it stands by, it does not know what was emitted since then.",
+	},
+	{
 		Name: "K8sWatchlistThrottled", Severity: "info", For: "10m",
 		Query:       `sum ` + eachReceiver + ` (rate($throttled{source="server"}[10m])) > 0.2`,
 		Summary:     "The API server asks the receiver to wait",

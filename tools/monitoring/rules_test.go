@@ -79,6 +79,14 @@ var examples = map[string]struct{ fires, silent string }{
 		`$checkpoint_age{` + pods + `} 0x100 0+60x20`,
 		`$checkpoint_age{` + pods + `} 30x120`,
 	},
+	"K8sWatchlistNoLeader": {
+		`$leader{` + receiver + `,pod="a"} 1x110 0x10` + "\n" + `$leader{` + receiver + `,pod="b"} 0x120`,
+		`$leader{` + receiver + `,pod="a"} 1x110 0x10` + "\n" + `$leader{` + receiver + `,pod="b"} 0x111 1x9`,
+	},
+	"K8sWatchlistProgressOld": {
+		`$progress_age{` + receiver + `} 1x105 61+60x15`,
+		`$progress_age{` + receiver + `} 1x116 90x2 1x2`,
+	},
 	"K8sWatchlistThrottled": {
 		`$throttled{` + receiver + `,source="server"} 0+30x120`,
 		`$throttled{` + receiver + `,source="server"} 0+3x120` + "\n" + `$throttled{` + receiver + `,source="client"} 0+50x120`,

@@ -43,10 +43,12 @@ type Options struct {
 type Elector struct {
 	Options
 	changes signal
+	yields  signal
 
-	mu    sync.Mutex
-	leads bool
-	proof time.Time // when the request was sent that last proved the leadership
+	mu       sync.Mutex
+	leads    bool
+	proof    time.Time // when the request was sent that last proved the leadership
+	yielding bool      // a call of Yield has had no effect on the Lease yet
 
 	// Used only by Run.
 	lease   kubeclient.Lease // as last read
@@ -54,10 +56,13 @@ type Elector struct {
 	free    time.Time        // since when nobody has held it; zero: somebody does
 	written bool             // the Lease may name this replica: it was asked to, and was not read to name another since
 	failing bool
+	yielded time.Time // when it last gave the Lease up for another replica
 }
 
 // New returns an elector that does nothing before Run.
-func New(o Options) *Elector { return &Elector{Options: o, changes: newSignal()} }
+func New(o Options) *Elector {
+	return &Elector{Options: o, changes: newSignal(), yields: newSignal()}
+}
 
 // Run implements [Leadership]. It competes for the Lease until ctx ends, and then releases it if it is held. So ctx has to
 // outlive everything that is done as the leader: first deliver and publish what was read, then end ctx, and Run returns
@@ -68,12 +73,28 @@ func (e *Elector) Run(ctx context.Context) {
 		timer := time.NewTimer(e.pause())
 		select {
 		case <-timer.C:
+		case <-e.yields:
+			timer.Stop()
+			e.release()
+			e.yielded = time.Now()
+			e.mu.Lock()
+			e.yielding = false
+			e.mu.Unlock()
 		case <-ctx.Done():
 			timer.Stop()
 		}
 		e.expire()
 	}
 	e.release()
+}
+
+// Yield gives the leadership up for another replica. Only after twice the LeaseDuration, this one competes again.
+func (e *Elector) Yield() {
+	e.mu.Lock()
+	e.yielding = true
+	e.mu.Unlock()
+	e.set(false, time.Time{})
+	e.yields.raise()
 }
 
 // Deadline implements [Leadership]. Until then no other replica can hold the Lease.
@@ -119,8 +140,8 @@ func (e *Elector) expire() {
 
 // set notes what is known of the leadership. A proof that came too late is none.
 func (e *Elector) set(leads bool, proof time.Time) {
-	leads = leads && time.Since(proof) <= e.RenewDeadline
 	e.mu.Lock()
+	leads = leads && !e.yielding && time.Since(proof) <= e.RenewDeadline
 	before := e.leads
 	e.leads, e.proof = leads, proof
 	e.mu.Unlock()
@@ -178,9 +199,9 @@ func (e *Elector) isHeld() bool {
 	return e.lease.Holder != "" && time.Since(e.changed) <= max(e.LeaseDuration, e.lease.Duration)
 }
 
-// letsOthersLead reports whether the replica waits for one that is ready.
+// letsOthersLead reports whether the replica waits for one that is ready, or to which it has yielded.
 func (e *Elector) letsOthersLead() bool {
-	return e.Ready != nil && !e.Ready() && time.Since(e.free) < e.LeaseDuration
+	return time.Since(e.yielded) < 2*e.LeaseDuration || e.Ready != nil && !e.Ready() && time.Since(e.free) < e.LeaseDuration
 }
 
 // take writes the Lease. The leadership is proved as of now, before the request: until others read what it writes, they

@@ -331,6 +331,25 @@ func TestReplicaThatIsNotReadyWaits(t *testing.T) {
 	})
 }
 
+// A replica that yields lets another one lead at once, and leads again later if there is no other.
+func TestYield(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &store{}
+		one := start(t, s, "replica-0")
+		await(t, retryPeriod, []*replica{one}, one.Leads)
+		two := start(t, s, "replica-1")
+		both := []*replica{one, two}
+		one.Yield()
+		assert.False(t, one.Candidate())
+		took := await(t, 44*retryPeriod/10, both, two.Leads)
+		assert.Less(t, took, leaseDuration)
+
+		two.Yield() // now none of them is to lead, and one does again
+		took = await(t, 2*leaseDuration+44*retryPeriod/10, both, func() bool { return one.Leads() || two.Leads() })
+		assert.Greater(t, took, leaseDuration)
+	})
+}
+
 // A holder that asked for a longer duration has it, whatever the clock of its machine says.
 func TestHolderWithAnotherConfigurationAndClock(t *testing.T) {
 	for _, clock := range []time.Duration{-time.Hour, time.Hour} {
