@@ -82,6 +82,7 @@ const (
 	minLeaseDuration = time.Second // a Lease has whole seconds
 
 	progressSuffix = "-progress"
+	divisionSuffix = "-shards"
 
 	// maxIdentity is the longest configured identity, in bytes.
 	maxIdentity = 200
@@ -241,6 +242,9 @@ func (c *Config) ElectionLeases(id component.ID) []ElectionLease {
 			leases = append(leases, progress)
 		}
 	}
+	if c.Shard.Total > 1 && len(leases) > 0 {
+		leases = append(leases, c.divisionLease(id))
+	}
 	return leases
 }
 
@@ -256,6 +260,15 @@ func (c *Config) electionLeases(id component.ID, suffix string) (lease, progress
 		progress = ElectionLease{namespace, name + suffix}
 	}
 	return lease, progress
+}
+
+// divisionLease returns the Lease that the replicas of all shards share.
+func (c *Config) divisionLease(id component.ID) ElectionLease {
+	lease, progress := c.electionLeases(id, divisionSuffix)
+	if c.K8sLeaderElector != nil {
+		return progress
+	}
+	return lease
 }
 
 // longestOfID is the longest part of an ID that a name keeps, so that there is room for suffixes.
@@ -289,6 +302,9 @@ func leaseNameOf(id component.ID) string {
 type election struct {
 	// lease is that of the election, unless there is an extension; progress is where the leader publishes.
 	lease, progress ElectionLease
+	// division is the Lease that the replicas of all shards share, and divided its holder. "" without shards.
+	division ElectionLease
+	divided  string
 	// extension is the ID of the extension k8s_leader_elector, or nil.
 	extension *component.ID
 	identity  string // of this process
@@ -310,8 +326,9 @@ func (c *Config) election(id component.ID) (*election, error) {
 	if !e.Enabled && c.K8sLeaderElector == nil {
 		return nil, nil
 	}
-	suffix := ""
+	suffix, division, divided := "", ElectionLease{}, ""
 	if c.Shard.Total > 1 {
+		division, divided = c.divisionLease(id), fmt.Sprintf("%d shards by %s", c.Shard.Total, c.Shard.By)
 		index, err := c.Shard.index()
 		if err != nil {
 			return nil, fmt.Errorf("shard.index: %w", err)
@@ -320,6 +337,8 @@ func (c *Config) election(id component.ID) (*election, error) {
 	}
 	of := &election{
 		extension:       c.K8sLeaderElector,
+		division:        division,
+		divided:         divided,
 		identity:        newIdentity(e.Identity),
 		leaseDuration:   e.LeaseDuration,
 		renewDeadline:   e.RenewDeadline,
@@ -332,8 +351,9 @@ func (c *Config) election(id component.ID) (*election, error) {
 		of.heartbeat = e.RenewDeadline / 3
 	}
 	of.lease, of.progress = c.electionLeases(id, suffix)
-	for _, namespace := range []*string{&of.lease.Namespace, &of.progress.Namespace} {
-		if *namespace != "" || namespace == &of.lease.Namespace && of.extension != nil {
+	for _, namespace := range []*string{&of.lease.Namespace, &of.progress.Namespace, &of.division.Namespace} {
+		switch {
+		case *namespace != "", namespace == &of.lease.Namespace && of.extension != nil, namespace == &of.division.Namespace && divided == "":
 			continue
 		}
 		var err error

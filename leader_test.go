@@ -68,11 +68,14 @@ func TestElectionAsConfigured(t *testing.T) {
 	assert.Equal(t, &election{
 		lease:         ElectionLease{"logs", "audit-1-of-2"},
 		progress:      ElectionLease{"other", "positions-1-of-2"},
+		division:      ElectionLease{"logs", "audit-shards"},
+		divided:       "2 shards by uid",
 		leaseDuration: 30 * time.Second, renewDeadline: 20 * time.Second, retryPeriod: 5 * time.Second,
 		cold: true, publishInterval: 2 * time.Second,
 	}, e)
 	assert.Equal(t, []ElectionLease{
 		{"logs", "audit-0-of-2"}, {"other", "positions-0-of-2"}, {"logs", "audit-1-of-2"}, {"other", "positions-1-of-2"},
+		{"logs", "audit-shards"},
 	}, c.ElectionLeases(id))
 }
 

@@ -3,6 +3,7 @@ package k8swatchlistreceiver
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -35,6 +36,7 @@ type replica struct {
 	timeout    time.Duration   // of a request, and of the last write
 	// reportPublish and reportFetch note whether the progress can be written and read.
 	reportPublish, reportFetch func(error)
+	reportDivision             func() // nil without shards
 
 	cancel  context.CancelFunc
 	done    chan struct{}
@@ -90,6 +92,7 @@ func (r *watchlistReceiver) newReplica(host component.Host) (*replica, error) {
 			return nil, err
 		}
 		x.leadership = elector.NewExtension(elector.ExtensionOptions{Callbacks: callbacks, RenewDeadline: e.renewDeadline, LeaseDuration: e.leaseDuration})
+		x.divide()
 		return x, nil
 	}
 	own := elector.New(elector.Options{
@@ -102,7 +105,33 @@ func (r *watchlistReceiver) newReplica(host component.Host) (*replica, error) {
 		}),
 	})
 	x.leadership, x.yield = own, own.Yield
+	x.divide()
 	return x, nil
+}
+
+// divide makes the leadership of a shard depend on that nobody divides the objects in another way.
+func (x *replica) divide() {
+	if x.divided == "" {
+		return
+	}
+	d := elector.NewDivision(x.leadership, elector.Options{
+		Leases:        kubeclient.Leases{Client: x.client, Namespace: x.division.Namespace, Name: x.division.Name},
+		Identity:      x.divided,
+		LeaseDuration: x.leaseDuration, RenewDeadline: x.renewDeadline, RetryPeriod: x.retryPeriod,
+		Report: x.reporting("division into shards", func(f ...zap.Field) {
+			x.set.Logger.Warn("cannot find out whether others divide the objects in another way, will try again", f...)
+		}),
+	})
+	report := x.reporting("shards", func(f ...zap.Field) {
+		x.set.Logger.Warn("others still divide the objects in another way, so that this replica waits: stop all of them first", f...)
+	})
+	x.leadership, x.reportDivision = d, func() {
+		if other := d.Other(); other != "" {
+			report(fmt.Errorf("there are still replicas with %s, and this one has %s", servertext.Clean(other), x.divided))
+		} else {
+			report(nil)
+		}
+	}
 }
 
 // reporting returns a function that notes whether a part works, and logs when that changes. It must not be called by several
@@ -179,6 +208,9 @@ func (x *replica) run(ctx context.Context) {
 		case <-x.termOver:
 			x.demote("another replica has begun a later term")
 		case <-ticker.C:
+		}
+		if x.reportDivision != nil {
+			x.reportDivision()
 		}
 		switch candidate := x.leadership.Candidate(); {
 		case ctx.Err() != nil:

@@ -307,3 +307,28 @@ func applySets(state fold.State, records []harness.Record) {
 		}
 	}
 }
+
+// With leader_election, a shard of another number waits until no replica of the old number runs.
+func TestShardsWaitForThoseOfAnotherNumber(t *testing.T) {
+	t.Parallel()
+	c := harness.StartCluster(t, controlplane.Options{})
+	c.CreatePods(t, "divided", 40, harness.SmallPod)
+	sink := harness.StartSink(t)
+	start := func(total int) *harness.Collector {
+		return harness.StartCollector(t, unstored(kubeconfig(c.Kubeconfig())+fmt.Sprintf(`resources: [{name: pods}]
+shard: {total: %d, index: 0}
+leader_election: {enabled: true, lease_namespace: default, lease_duration: 5s, renew_deadline: 3s, retry_period: 500ms}
+`, total), sink))
+	}
+	old := start(2)
+	old.AwaitLog(t, "this replica leads", catchUp)
+	sink.Records.AwaitSnapshot(t, "pods", catchUp)
+	changed := start(4)
+	changed.AwaitLog(t, "there are still replicas with 2 shards by uid, and this one has 4 shards by uid", catchUp)
+	mark := sink.Records.Len()
+	old.Interrupt(t)
+	if late := sink.Records.After(mark); len(late) > 0 {
+		t.Errorf("%d records while the old shard ran", len(late))
+	}
+	changed.AwaitLog(t, "this replica leads", catchUp)
+}

@@ -32,6 +32,10 @@ type Options struct {
 	RenewDeadline time.Duration // how long a proof of leadership is good for
 	RetryPeriod   time.Duration // between two renewals
 
+	// Shared means that several processes hold the Lease together, under the same Identity. Each of them leads while any of them
+	// renews it. It ends by itself after the last one.
+	Shared bool
+
 	// Ready reports whether this replica can lead without loss. One that cannot waits another LeaseDuration before it
 	// takes a Lease that nobody holds. nil: it always can.
 	Ready func() bool
@@ -48,11 +52,13 @@ type Elector struct {
 	mu       sync.Mutex
 	leads    bool
 	proof    time.Time // when the request was sent that last proved the leadership
+	other    string    // see Other
 	yielding bool      // a call of Yield has had no effect on the Lease yet
 
 	// Used only by Run.
 	lease   kubeclient.Lease // as last read
 	changed time.Time        // when it was first read like that
+	asked   time.Time        // when the request was sent that read it last
 	free    time.Time        // since when nobody has held it; zero: somebody does
 	written bool             // the Lease may name this replica: it was asked to, and was not read to name another since
 	failing bool
@@ -143,6 +149,9 @@ func (e *Elector) set(leads bool, proof time.Time) {
 	e.mu.Lock()
 	leads = leads && !e.yielding && time.Since(proof) <= e.RenewDeadline
 	before := e.leads
+	if leads && before && proof.Before(e.proof) {
+		proof = e.proof
+	}
 	e.leads, e.proof = leads, proof
 	e.mu.Unlock()
 	if before != leads {
@@ -158,6 +167,7 @@ func (e *Elector) try(ctx context.Context) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
+	before, now := e.asked, time.Now()
 	lease, err := e.Leases.Get(ctx)
 	switch {
 	case apierrors.IsNotFound(err):
@@ -166,8 +176,16 @@ func (e *Elector) try(ctx context.Context) {
 		e.report(ctx, err)
 		return
 	}
-	e.observe(lease)
+	e.asked = now
+	isNew := e.observe(lease)
 	mine := lease.Holder == e.Identity
+	e.noteOther(mine)
+	if e.Shared && mine && isNew && !before.IsZero() {
+		// Another process that shares it has renewed it, after this one sent its previous request.
+		e.set(true, before)
+		e.report(ctx, nil)
+		return
+	}
 	if !mine {
 		e.written = false
 		e.set(false, time.Time{})
@@ -179,8 +197,9 @@ func (e *Elector) try(ctx context.Context) {
 	e.take(ctx, lease, mine)
 }
 
-// observe notes when the Lease was seen to change, by the own clock: that of its holder may be wrong.
-func (e *Elector) observe(lease kubeclient.Lease) {
+// observe notes when the Lease was seen to change, by the own clock: that of its holder may be wrong. It reports whether it has
+// changed.
+func (e *Elector) observe(lease kubeclient.Lease) (isNew bool) {
 	same := lease.Holder == e.lease.Holder && lease.Transitions == e.lease.Transitions && lease.Renewed.Equal(e.lease.Renewed)
 	if !same || e.changed.IsZero() {
 		e.changed = time.Now()
@@ -192,6 +211,23 @@ func (e *Elector) observe(lease kubeclient.Lease) {
 	case e.free.IsZero():
 		e.free = time.Now()
 	}
+	return !same
+}
+
+// noteOther notes who else holds the Lease.
+func (e *Elector) noteOther(mine bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.other = ""; !mine && e.isHeld() {
+		e.other = e.lease.Holder
+	}
+}
+
+// Other returns the identity of another holder of the Lease, or "".
+func (e *Elector) Other() string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.other
 }
 
 // isHeld reports whether somebody may hold the Lease. A holder that asked for a longer duration has it.
@@ -230,7 +266,7 @@ func (e *Elector) take(ctx context.Context, lease kubeclient.Lease, mine bool) {
 // no longer leads. It is also given up if it is only possible that it is held, since a write was not answered.
 func (e *Elector) release() {
 	e.set(false, time.Time{})
-	if !e.written {
+	if !e.written || e.Shared {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), e.RenewDeadline/2)
