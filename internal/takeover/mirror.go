@@ -1,8 +1,8 @@
 package takeover
 
 import (
-	"cmp"
 	"context"
+	"slices"
 	"sync"
 
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/checkpoint"
@@ -22,7 +22,7 @@ type Mirror struct {
 	accepted func([]watchlist.Change) // updates the checkpoint
 
 	mu   sync.Mutex
-	tail []watchlist.Change
+	tail []waiting
 	room chan struct{} // closed when the tail has become shorter; nil: nobody waits
 	base bool          // the checkpoint is complete
 	bad  bool          // the resource cannot be read
@@ -56,7 +56,6 @@ func (m *Mirror) SetFault(isFault bool) {
 
 // Offer implements watchlist.Emitter.
 func (m *Mirror) Offer(c watchlist.Change) bool {
-	c = identityOf(c)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if len(m.tail) >= maxTail && c.Type != watchlist.Ended {
@@ -69,7 +68,7 @@ func (m *Mirror) Offer(c watchlist.Change) bool {
 	default:
 		m.holed, m.holeAt, m.holeFrom, m.holeTo = true, len(m.tail), m.read, ""
 	}
-	m.tail = append(m.tail, c)
+	m.tail = append(m.tail, waitingOf(&c))
 	if m.holed && m.holeTo == "" && (c.Closes || c.Verifies) {
 		m.holeTo, m.holeEnd = c.ReachedVersion(), len(m.tail)
 	}
@@ -85,13 +84,6 @@ func (m *Mirror) Offer(c watchlist.Change) bool {
 // beginsHole reports whether a change belongs to a snapshot that stands for history.
 func beginsHole(c *watchlist.Change) bool {
 	return c.Type == watchlist.Suspected || c.Type == watchlist.Known || c.Origin == watchlist.Initial || c.Closes
-}
-
-// identityOf returns the part of a change that a checkpoint needs. It outlives the frame.
-func identityOf(c watchlist.Change) watchlist.Change {
-	c.Object = redact.Object{Identity: c.Object.Identity.Clone()}
-	c.Diff, c.Cut, c.Manager = nil, nil, redact.Manager{}
-	return c
 }
 
 // WaitForRoom implements watchlist.Emitter.
@@ -131,8 +123,12 @@ func (m *Mirror) Settle(p *Position) {
 		m.room = nil
 	}
 	m.mu.Unlock()
-	if n > 0 {
-		m.accepted(settled)
+	for chunk := range slices.Chunk(settled, 512) { // a change takes much more memory than one that waits
+		changes := make([]watchlist.Change, len(chunk))
+		for i := range chunk {
+			changes[i] = chunk[i].change()
+		}
+		m.accepted(changes)
 	}
 }
 
@@ -148,8 +144,7 @@ func (m *Mirror) settledLocked(p *Position) int {
 			m.holed, m.base = false, true
 			continue
 		}
-		c := &m.tail[n]
-		if rv := cmp.Or(c.Object.ResourceVersion, c.ReachedVersion()); rv != "" && !p.covers(rv, c.Key) {
+		if c := &m.tail[n]; c.version() != "" && !p.covers(c.version(), c.key) {
 			break
 		}
 		n++
@@ -208,8 +203,8 @@ func (m *Mirror) Whole(p *Position, led bool) (perhaps []redact.Identity, whole 
 	}
 	for i := range m.tail[:end] {
 		c := &m.tail[i]
-		if c.Type == watchlist.Added && atLeast(p.until(), c.Object.ResourceVersion) {
-			perhaps = append(perhaps, c.Object.Identity)
+		if c.typ == watchlist.Added && atLeast(p.until(), c.id.ResourceVersion) {
+			perhaps = append(perhaps, c.id)
 		}
 	}
 	return perhaps, true
