@@ -5,12 +5,15 @@ import (
 	"fmt"
 	"maps"
 	"net/url"
+	"os"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.uber.org/zap/zapcore"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -304,6 +307,87 @@ func applySets(state fold.State, records []harness.Record) {
 				of = shard.Shard{Index: int(index), Total: int(total)}
 			}
 			maps.DeleteFunc(state, func(uid, _ string) bool { return of.Owns(uid, "") && !seen[uid] })
+		}
+	}
+}
+
+// The number of shards doubles and halves while objects are changed all the time, the last time after the history is gone. A backend
+// that applies the sets of the shards has what the API server lists. E2E_SHARDS is the smaller number.
+func TestAnotherNumberOfShardsUnderChanges(t *testing.T) {
+	t.Parallel()
+	c := harness.StartCluster(t, controlplane.Options{})
+	etcd := harness.ConnectEtcd(t, c)
+	c.CreatePods(t, "kept", 200, harness.SmallPod)
+	var folders []string
+	fewer := 2
+	if n, err := strconv.Atoi(os.Getenv("E2E_SHARDS")); err == nil {
+		fewer = n
+	}
+	for range 2 * fewer {
+		folders = append(folders, t.TempDir())
+	}
+	backend := fold.State{}
+	stop := write(t, c)
+	rounds := []struct {
+		total int
+		gaps  map[string]int
+	}{{fewer, nil}, {2 * fewer, nil}, {fewer, map[string]int{"resharded": 1}}, {2 * fewer, map[string]int{"expired": 1 + fewer}}}
+	last := len(rounds) - 1
+	for round, of := range rounds {
+		var collectors []*harness.Collector
+		for index := range of.total {
+			config := fmt.Sprintf("resources: [pods]\nshard: {total: %d, index: %d}", of.total, index)
+			collectors = append(collectors, harness.StartCollector(t, withStorage(kubeconfig(c.Kubeconfig())+config, folders[index])))
+		}
+		for _, collector := range collectors {
+			collector.AwaitLog(t, "reading resource", catchUp)
+		}
+		if round == last {
+			stop()
+		}
+		later := fmt.Sprintf("later%d", round)
+		c.CreatePods(t, later, 40, func(name string) *corev1.Pod {
+			pod := harness.SmallPod(name)
+			pod.Labels = map[string]string{"created": later}
+			return pod
+		})
+		state := fold.State{}
+		harness.Poll(t, 2*catchUp, "the backend to have what the API server lists", func() string {
+			state = maps.Clone(backend)
+			for _, collector := range collectors {
+				applySets(state, collector.Records.All())
+			}
+			if round < last { // the others change meanwhile
+				for uid := range c.ListSelected(t, harness.Pods, "created="+later).State {
+					if state[uid] == "" {
+						return uid + " is missing"
+					}
+				}
+				return ""
+			}
+			return strings.Join(state.Differences(c.List(t, harness.Pods).State), "; ")
+		})
+		gaps := map[string]int{}
+		state = maps.Clone(backend)
+		for _, collector := range collectors {
+			collector.Interrupt(t)
+			applySets(state, collector.Records.All())
+			for _, gap := range harness.OfStream(collector.Records.All(), "pods", "k8s.watch.gap") {
+				gaps[fmt.Sprint(gap.Stream["k8s.gap.reason"])]++
+			}
+		}
+		backend = state
+		t.Logf("round %d, %d shards: gaps %v", round, of.total, gaps)
+		// Of those that ran, only the first shard continues from what it read before. Where that is a part of what it reads now,
+		// its set has a gap. In the last round, those continue too that did not run in the one before.
+		if !maps.Equal(gaps, of.gaps) {
+			t.Errorf("round %d: gaps %v, want %v", round, gaps, of.gaps)
+		}
+		if round == last-1 {
+			stop()
+			c.DeletePods(t, "later0", 20)
+			etcd.Compact(t)
+			c.RestartAPIServer(t)
 		}
 	}
 }
