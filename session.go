@@ -100,9 +100,10 @@ func (r *watchlistReceiver) newReader(t catalog.Target) catalog.Reader {
 			optional:        t.ByPattern,
 			health:          r.health,
 		},
-		EmitLast: r.readerEnded,
-		Logger:   r.set.Logger,
-		Crowd:    r.crowd,
+		StartSpan: r.startSpan(t.Scope),
+		EmitLast:  r.readerEnded,
+		Logger:    r.set.Logger,
+		Crowd:     r.crowd,
 	}
 	if r.keeper != nil {
 		o.Restore = r.keeper.Restore

@@ -24,6 +24,7 @@ func (x *replica) newMirror(t catalog.Target) catalog.Reader {
 		Opener:         watchlist.MetadataOpener{Opener: x.client},
 		Emitter:        m,
 		Served:         t.Served,
+		Missing:        func(ctx context.Context) []string { return x.rights.Missing(ctx, t.Scope) },
 		SnapshotSlots:  x.slots,
 		Rank:           t.Rank,
 		Selected:       t.Selected,

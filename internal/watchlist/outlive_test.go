@@ -44,7 +44,7 @@ func TestNothingKeepsAFrameInMemory(t *testing.T) {
 	const objects = 40
 	ignore := func(Key, version) {}
 	relistOf := func(r *Reader, metadataOnly bool) (*follower, *relist) {
-		l := &relist{stream: &stream{}, metadataOnly: metadataOnly, pending: pendingObjects{objects: map[Key]pendingObject{}}, deleted: map[Key]version{}}
+		l := &relist{stream: &stream{}, span: &span{}, metadataOnly: metadataOnly, pending: pendingObjects{objects: map[Key]pendingObject{}}, deleted: map[Key]version{}}
 		return &follower{Reader: r, successor: &successor{stream: l.stream, relist: l}}, l
 	}
 	for name, place := range map[string]func(t *testing.T, r *Reader) any{
@@ -123,7 +123,7 @@ func TestRelistThatFindsEverythingMissed(t *testing.T) {
 	for name, metadataOnly := range map[string]bool{"objects": false, "metadata": true} {
 		t.Run(name, func(t *testing.T) {
 			r := bareReader()
-			l := &relist{stream: &stream{}, metadataOnly: metadataOnly, pending: pendingObjects{objects: map[Key]pendingObject{}}, deleted: map[Key]version{}}
+			l := &relist{stream: &stream{}, span: &span{}, metadataOnly: metadataOnly, pending: pendingObjects{objects: map[Key]pendingObject{}}, deleted: map[Key]version{}}
 			f := &follower{Reader: r, successor: &successor{stream: l.stream, relist: l}}
 			padding := strings.Repeat("x", 2000)
 			before := heapBytes()

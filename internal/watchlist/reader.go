@@ -10,6 +10,8 @@ import (
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/retry"
 
 	"github.com/cenkalti/backoff/v5"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/trace"
 	"go.uber.org/zap"
 
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/diff"
@@ -82,8 +84,10 @@ type Options struct {
 	EmitLast func(Change)
 
 	Observer Observer
-	Logger   *zap.Logger
-	Crowd    *Crowd // shared with other readers; nil: this one logs for itself, without progress
+	// StartSpan starts a span about what the reader does. nil: nobody traces it.
+	StartSpan func(ctx context.Context, name string, attributes ...attribute.KeyValue) trace.Span
+	Logger    *zap.Logger
+	Crowd     *Crowd // shared with other readers; nil: this one logs for itself, without progress
 }
 
 const (

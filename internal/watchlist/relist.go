@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"go.opentelemetry.io/otel/attribute"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 	"k8s.io/apimachinery/pkg/watch"
@@ -31,6 +32,7 @@ const (
 // emits every object, or that follows a relist with missed objects or several failed ones.
 type relist struct {
 	stream       *stream
+	span         *span
 	began        time.Time
 	from         version // the position when it began
 	metadataOnly bool
@@ -78,7 +80,9 @@ func (f *follower) beginRelist(ctx context.Context, held *slot) error {
 	f.inventory.beginPass()
 	// A relist is not the place to find out, minutes after a silence, whether the server does stream snapshots.
 	f.server.listNext = f.server.listNext || f.Knowledge.wasSilent()
+	l.span = f.startSpan(ctx, spanRelist, attribute.Bool("metadata_only", l.metadataOnly))
 	l.stream = f.openSnapshot(ctx, req, held)
+	l.span.stream = l.stream
 	f.successor, f.sendsSet = &successor{stream: l.stream, relist: l}, l.emitsSet
 	if l.emitsSet {
 		return l.set.begin(ctx, f.Reader)
@@ -112,6 +116,7 @@ func (f *follower) readRelist(ctx context.Context) error {
 	}
 	if !s.parked {
 		s.parked = true
+		l.span.AddEvent("snapshot read")
 		if l.endsAtMarker() {
 			s.close()
 		}
@@ -133,6 +138,7 @@ func (f *follower) relistFrame(ctx context.Context, l *relist, line []byte) erro
 	f.Observer.EventRead(fr.event, Relist)
 	switch fr.event {
 	case watch.Added, watch.Modified:
+		l.span.objects++
 		return f.relistObject(ctx, l, fr)
 	case watch.Deleted:
 		// A live event before the end marker. The live stream delivers it too; here it only means that the object is
@@ -261,7 +267,9 @@ func (f *follower) finishRelist(ctx context.Context) error {
 			missed.reason = reasonDropped
 		}
 	}
+	l.span.found = missed
 	next, err := f.settleRelist(ctx, l, missed)
+	l.span.ends(err)
 	if err != nil {
 		if missed.differs() {
 			f.lost = missed
@@ -414,6 +422,7 @@ func (f *follower) replaceLive(ctx context.Context) error {
 // relistForObjects repeats the relist at once with whole objects, because some were missed or their metadata alone
 // could not be read.
 func (f *follower) relistForObjects(ctx context.Context) error {
+	f.successor.relist.span.repeats = true
 	f.dropSuccessor()
 	f.schedule.relistObjects = true
 	f.schedule.relist = time.Now()

@@ -184,6 +184,8 @@ func playScenario(t *testing.T, archive *txtar.Archive) *recordingQueue {
 		o.Now = jumpingClock
 	}
 	o.Observer = observed
+	spans := recordSpans()
+	o.StartSpan = spans.start
 	o.Logger = zap.New(core)
 	o.Served = func(context.Context) (bool, error) {
 		since := time.Since(began)
@@ -247,6 +249,11 @@ func playScenario(t *testing.T, archive *txtar.Archive) *recordingQueue {
 			return o.SuppressNoop && queue.content(uid, version) == content
 		}
 		assert.Empty(t, fold.Fold(records).DifferencesBut(listed, same), "fold of the changes compared with what the server holds")
+	}
+	lines := spans.check(t)
+	if want, ok := files["want-spans"]; ok {
+		first := trimLines(want)
+		assert.Equal(t, first, lines[:min(len(first), len(lines))], "spans: %q", lines)
 	}
 	assertLines(t, "log", files["want-log"], logLines(logs))
 	for _, line := range trimLines(files["want-counts"]) {

@@ -20,12 +20,18 @@ import (
 //
 // It returns the stream of the snapshot, which continues with live events, or nil if it was a LIST. With an error it
 // returns the closed stream, if there was one.
-func (r *Reader) takeSnapshot(ctx context.Context) (*stream, error) {
+func (r *Reader) takeSnapshot(ctx context.Context) (taken *stream, err error) {
+	span := r.startSnapshotSpan(ctx)
+	defer func() {
+		span.ends(err)
+		span.finish()
+	}()
 	held, err := r.awaitSlot(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer held.release()
+	span.AddEvent("slot held")
 
 	if err := r.lost.note(ctx, r); err != nil {
 		return nil, err
@@ -36,6 +42,7 @@ func (r *Reader) takeSnapshot(ctx context.Context) (*stream, error) {
 	s := r.openSnapshot(ctx, r.snapshotRequest(), held)
 	pass.listed = s.listed
 	err = r.readSnapshot(ctx, s, pass, held)
+	span.stream, span.objects = s, pass.received
 	if err != nil || pass.listed {
 		s.close()
 	}

@@ -95,6 +95,7 @@ type stream struct {
 	current []byte  // frames not yet taken
 	buffer  []byte  // the memory that current points into
 	frames  int     // taken so far
+	bytes   int64   // of frames received so far
 	reached version // the version that it has reached: where it began, or the latest that it has delivered
 }
 
@@ -237,6 +238,7 @@ func (s *stream) take(c chunk) error {
 		s.frames++
 	default:
 		s.current, s.buffer = c.frames, c.buffer
+		s.bytes += int64(len(c.frames))
 	}
 	return nil
 }

@@ -85,6 +85,7 @@ func (f *follower) dropSuccessor() {
 	f.successor.close()
 	if l := f.successor.relist; l != nil {
 		l.slot.release()
+		l.span.finish()
 	}
 	f.successor, f.sendsSet = nil, false
 }
@@ -95,6 +96,9 @@ func (f *follower) promoteSuccessor() {
 	f.live.close()
 	f.divider.begin()
 	f.successor.stopDue()
+	if l := f.successor.relist; l != nil {
+		l.span.finish()
+	}
 	f.live, f.successor, f.sendsSet = f.successor.stream, nil, false
 	f.listen()
 	f.rescheduleRotate()
@@ -198,6 +202,7 @@ func (f *follower) failSuccessor(err error) {
 			f.faults.failedRelists++
 		}
 		f.noteFailedRelist(err)
+		f.successor.relist.span.ends(err)
 		f.abandonRelist()
 		if isVersionTooLarge(err) {
 			if f.behindFor() >= lagTimeout {
