@@ -14,6 +14,13 @@ CHAOS_SEED     ?= 1
 CHAOS_SEEDS    ?= 5
 CHAOS_DURATION ?= 6m
 
+# What make capacity computes the costs of: nodes and pods of each cluster, and changes per second and 1,000 pods.
+NODES          ?= 5000
+PODS           ?= 150000
+CLUSTERS       ?= 1
+CHANGES        ?= 0.1
+CAPACITY_FLAGS ?=
+
 # How many runs of the model of the takeover make model makes.
 MODEL_SEEDS ?= 20000
 
@@ -59,6 +66,7 @@ help: ## Show this help
 	@echo "  make chaos CHAOS_SEED=7 CHAOS_SEEDS=1  one seed of the chaos run again"
 	@echo "  make redact < object.yaml              see what would leave of your own objects"
 	@echo "  make chaos CHAOS_FAULTS='disk full'    only some kinds of faults, with commas between them"
+	@echo "  make capacity NODES=500 PODS=15000 CLUSTERS=40    CAPACITY_FLAGS=-help lists more assumptions"
 	@echo "  make bench BENCH_FLAGS=-quick          small and short; -help lists more flags"
 
 .PHONY: build
@@ -246,6 +254,15 @@ measure-noop: $(COLLECTOR) ## Measure how many records 50 nodes make whose heart
 .PHONY: measure-diffs
 measure-diffs: ## Measure the memory and time that the option diff takes for each object
 	@cd bench && $(GO) run ./cmd/diffs
+
+.PHONY: capacity
+capacity: ## Print what NODES, PODS, CLUSTERS and CHANGES cost, computed from docs/performance-figures.md
+	@cd bench && $(GO) run ./cmd/capacity -figures ../docs/performance-figures.md \
+		-nodes $(NODES) -pods $(PODS) -clusters $(CLUSTERS) -changes $(CHANGES) $(CAPACITY_FLAGS)
+
+.PHONY: capacity-docs
+capacity-docs: ## Write the tables of docs/scale.md again, after make bench has written other figures
+	@cd bench && $(GO) run ./cmd/capacity -figures ../docs/performance-figures.md -write ../docs/scale.md
 
 .PHONY: measure-first-run
 measure-first-run: ## Measure how long make run takes in a fresh clone with empty caches, up to an hour
