@@ -71,15 +71,21 @@ type mirror struct {
 	// What happened in the hole is not known, only its net result.
 	holed bool
 	hole  span
+
+	opened  version // of the last event before the hole
+	witness Witness // nil: nobody looks
+	number  int
+	numbers func() int // returns the next number
 }
 
-func newMirror(base *checkpoint) *mirror {
-	m := &mirror{base: base}
-	if !base.isWhole() {
+func newMirror(base *checkpoint, w *world) *mirror {
+	m := &mirror{base: base, witness: w.Witness, numbers: func() int { w.mirrors++; return w.mirrors }}
+	if base.isWhole() {
+		m.started, m.watch = true, watchFrom(base.upto)
+	} else {
 		m.base = newCheckpoint()
-		return m
 	}
-	m.started, m.watch = true, watchFrom(base.upto)
+	m.witnessBegin()
 	return m
 }
 
@@ -94,11 +100,12 @@ func (m *mirror) follow(r *resource, s *server, n int, w *world) {
 		m.watch.cursor = -1
 		return
 	case len(m.tail) > w.mostTail: // memory is bounded: begin again from the base, which is known
-		m.tail = nil
+		m.tail, m.holed, m.watch.openAt = nil, false, 0
 		known := version(-1)
 		if m.base.complete {
 			known = m.base.upto
 		}
+		m.witnessBegin()
 		m.jump(r, s.now, known)
 	}
 	for ; n > 0; n-- {
@@ -106,8 +113,14 @@ func (m *mirror) follow(r *resource, s *server, n int, w *world) {
 		if !ok {
 			if w.random.IntN(10) == 0 {
 				m.watch.bookmark(s.now)
+				if m.witness != nil {
+					m.witness.Bookmark(m.number, int(s.now))
+				}
 			}
 			return
+		}
+		if m.witness != nil {
+			m.witness.Read(m.number, e.seen())
 		}
 		m.tail = append(m.tail, sighting{event: e})
 	}
@@ -115,7 +128,7 @@ func (m *mirror) follow(r *resource, s *server, n int, w *world) {
 
 // jump reads a snapshot, which hides what came and went since known.
 func (m *mirror) jump(r *resource, now, known version) {
-	view := m.view()
+	view, before := m.view(), len(m.tail)
 	for _, u := range r.sorted() {
 		if o := r.objects[u]; view[u] != o.at || o.at == 0 {
 			m.tail = append(m.tail, sighting{event{at: o.at, uid: u, verb: modified}, true})
@@ -125,6 +138,16 @@ func (m *mirror) jump(r *resource, now, known version) {
 		if _, ok := r.objects[u]; !ok {
 			m.tail = append(m.tail, sighting{event{at: now, uid: u, verb: deleted}, true})
 		}
+	}
+	if m.witness != nil {
+		var differences []Seen
+		for _, s := range m.tail[before:] {
+			differences = append(differences, s.seen())
+		}
+		m.witness.Snapshot(m.number, int(now), differences)
+	}
+	if !m.holed {
+		m.opened = m.watch.openAt
 	}
 	m.holed, m.hole, m.started = true, span{known, now}, true
 	m.watch = watchFrom(now)
@@ -158,6 +181,7 @@ func (m *mirror) contiguous() version {
 
 // settle moves the base to the published position.
 func (m *mirror) settle(p position, w *world) {
+	defer m.witnessSettled(p)
 	if !m.started || !p.known {
 		return
 	}

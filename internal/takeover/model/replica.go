@@ -95,7 +95,7 @@ func (x *replica) start() {
 		if x.disk[k] != nil {
 			base = x.disk[k].clone()
 		}
-		x.mirrors[k] = newMirror(base)
+		x.mirrors[k] = newMirror(base, w)
 	}
 }
 
@@ -211,7 +211,7 @@ func (x *replica) demote(why string) {
 		if !w.on(RuleReadAgain) {
 			c.upto = max(c.upto, x.readers[k].watch.read)
 		}
-		x.mirrors[k] = newMirror(c)
+		x.mirrors[k] = newMirror(c, w)
 	}
 	x.leading, x.queue, x.batch, x.readers, x.checkpoints = false, nil, nil, nil, nil
 	x.elector.holding = false

@@ -17,6 +17,8 @@ type Options struct {
 
 	Plain *Plain // nil: random settings
 
+	Witness Witness // nil: nobody looks
+
 	faults []fault // nil: those of the seed
 	trace  bool
 }
@@ -48,6 +50,7 @@ type world struct {
 	verdict    *verdict
 	epochs     int
 	identities int
+	mirrors    int // so far
 
 	moodUntil millis
 	disks     bool // replicas have a storage
