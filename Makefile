@@ -43,6 +43,7 @@ SOURCES := $(shell find . \( -path ./.git -o -path ./bin -o -path ./cmd -o -path
 	-o -name '*.go' ! -name '*_test.go' -print)
 BENCH_SOURCES := $(shell find bench -name '*.go' ! -name '*_test.go') bench/go.mod bench/go.sum
 COMMAND_SOURCES := $(shell find cmd -name '*.go' ! -name '*_test.go') cmd/k8swatchlist/go.mod cmd/k8swatchlist/go.sum
+MONITORING_SOURCES := $(filter-out %_test.go,$(wildcard tools/monitoring/*.go)) tools/monitoring/go.mod tools/monitoring/go.sum
 RUN_SOURCES := $(shell find tools/controlplane -name '*.go' ! -name '*_test.go')
 
 # Modules with our own packages, and modules that only pin other programs.
@@ -165,10 +166,10 @@ test-controlplane: ## Run the tests of the control plane, against its real binar
 	KUBEBUILDER_ASSETS=$$folder ../progress.sh "control plane tests" $(GO) test $(RACE) -timeout 20m ./...
 
 .PHONY: test-e2e
-test-e2e: $(COLLECTOR) $(PEER) $(VICTORIALOGS) ## Run the end-to-end tests, against a real control plane and the real collector
+test-e2e: $(COLLECTOR) $(PEER) $(VICTORIALOGS) bin/tools/monitoring ## Run the end-to-end tests, against a real control plane and the real collector
 	@folder=$$($(GET_CONTROL_PLANE)) || exit; cd test && \
 	export KUBEBUILDER_ASSETS=$$folder OTELCOL_BINARY=$(CURDIR)/$(COLLECTOR) OTELCOL_PEER_BINARY=$(CURDIR)/$(PEER) \
-		VICTORIALOGS_BINARY=$(CURDIR)/$(VICTORIALOGS) && \
+		VICTORIALOGS_BINARY=$(CURDIR)/$(VICTORIALOGS) MONITORING_BINARY=$(CURDIR)/bin/tools/monitoring && \
 	../tools/progress.sh "end-to-end tests" $(GO) test $(RACE) -v -timeout 30m ./e2e/... ./harness/... ./schema/... && \
 	../tools/progress.sh "no secret leaves the collector" $(GO) test $(RACE) -v -timeout 15m ./redaction/...
 
@@ -211,9 +212,15 @@ measure-resources: $(COLLECTOR) ## Measure how the collector reads everything of
 	KUBEBUILDER_ASSETS=$$folder OTELCOL_BINARY=$(CURDIR)/$(COLLECTOR) MEASURE_RESOURCES=1 \
 	../tools/progress.sh "measuring many resources" $(GO) test -v -count 1 -timeout 30m -run MeasureManyResources ./e2e
 
+# Its alerts shows which alerts fire over the metrics of a run.
+bin/tools/monitoring: $(MONITORING_SOURCES)
+	@mkdir -p bin/tools
+	@cd tools/monitoring && ../progress.sh -q "building what evaluates the alerting rules" $(GO) build -v -o ../../$@ .
+	@touch $@
+
 .PHONY: monitoring
 monitoring: ## Write the alerting rules and the dashboard in deploy
-	@cd tools/monitoring && $(GO) run . ../..
+	@cd tools/monitoring && $(GO) run . write ../..
 
 .PHONY: monitoring-pages
 monitoring-pages: $(COLLECTOR) ## Keep the metrics of a real run, with which the dashboard is tested

@@ -122,6 +122,8 @@ func (r *resourceTelemetry) observeLastProgress(o metric.Float64Observer) {
 		switch watchlist.Condition(reader.state.Load()) {
 		case watchlist.Forbidden, watchlist.NotServed, watchlist.Refused:
 			continue // nothing can come
+		case watchlist.Paused:
+			continue // nothing is wanted: it is the pipeline that makes no progress
 		}
 		some = true
 		oldest = max(oldest, time.Since(reader.began)-time.Duration(reader.lastProgress.Load()))

@@ -237,13 +237,14 @@ func TestCountsOfAResourceThatIsGone(t *testing.T) {
 	})
 }
 
-// The age of the progress is that of the reader which is furthest behind.
+// The age of the progress is that of the reader which is furthest behind, but for those that are not to read anything, such
+// as one whose stream is closed because the queue is full: K8sWatchlistStalled would blame the API server.
 func TestLastProgress(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		made, provider := telemetryOf(t, TelemetryConfig{PerResourceLimit: 2})
 		in := func(namespace string) readerObserver {
 			of := scope.New(schema.GroupResource{Resource: "pods"}, namespace, "", "")
-			return readerObserver{readerTelemetry: made.begin(of), scope: of}
+			return readerObserver{readerTelemetry: made.begin(of), scope: of, health: newHealth(componenttest.NewNopHost())}
 		}
 		a, b := in("a"), in("b")
 		time.Sleep(10 * time.Second)
@@ -251,9 +252,16 @@ func TestLastProgress(t *testing.T) {
 		b.Received(1)
 		time.Sleep(20 * time.Second)
 		b.Received(1)
-		got, err := provider.GetMetric("otelcol_k8s_watchlist_last_progress")
-		require.NoError(t, err)
-		assert.InDelta(t, 20, got.Data.(metricdata.Gauge[float64]).DataPoints[0].Value, 0.001)
+		age := func() float64 {
+			got, err := provider.GetMetric("otelcol_k8s_watchlist_last_progress")
+			require.NoError(t, err)
+			return got.Data.(metricdata.Gauge[float64]).DataPoints[0].Value
+		}
+		assert.InDelta(t, 20, age(), 0.001)
+		a.StateChanged(watchlist.State{Condition: watchlist.Paused})
+		assert.InDelta(t, 0, age(), 0.001)
+		a.StateChanged(watchlist.State{Condition: watchlist.Reading})
+		assert.InDelta(t, 20, age(), 0.001)
 	})
 }
 

@@ -874,7 +874,7 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.K8sWatchlistLastProgress, err = builder.meter.Float64ObservableGauge(
 		"otelcol_k8s_watchlist_last_progress",
-		metric.WithDescription("Time since something was last read of a resource, be it an event, a bookmark or a part of a list. Of several readers of the resource, the one that is furthest behind counts. [Alpha]"),
+		metric.WithDescription("Time since something was last read of a resource, be it an event, a bookmark or a part of a list. Of several readers of the resource, the one that is furthest behind counts; those that are forbidden, not served, refused or paused do not. [Alpha]"),
 		metric.WithUnit("s"),
 	)
 	errs = errors.Join(errs, err)

@@ -267,7 +267,7 @@ func AssertEqualK8sWatchlistLag(t *testing.T, tt *componenttest.Telemetry, dps [
 func AssertEqualK8sWatchlistLastProgress(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[float64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_k8s_watchlist_last_progress",
-		Description: "Time since something was last read of a resource, be it an event, a bookmark or a part of a list. Of several readers of the resource, the one that is furthest behind counts. [Alpha]",
+		Description: "Time since something was last read of a resource, be it an event, a bookmark or a part of a list. Of several readers of the resource, the one that is furthest behind counts; those that are forbidden, not served, refused or paused do not. [Alpha]",
 		Unit:        "s",
 		Data: metricdata.Gauge[float64]{
 			DataPoints: dps,

@@ -24,7 +24,7 @@ type Observer interface {
 	RelistEnded(outcome string, took time.Duration) // complete, failed
 	// RelistFound is called for each object that differs although the watch was open: Added, Modified or Deleted.
 	RelistFound(Type)
-	Throttled(time.Duration) // the server has asked to wait for so long
+	Throttled(time.Duration) // the next request waits for so long because the server asked to wait
 	Paused()
 	InventoryChanged(delta int)
 	StateChanged(State)

@@ -399,10 +399,11 @@ func (r *Reader) sweepRemoved(ctx context.Context) {
 // waitAsAsked waits before the next try, at least as long as the server asks for.
 func (r *Reader) waitAsAsked(ctx context.Context, err error) {
 	asked := retryAfter(err)
-	if asked > 0 {
-		r.Observer.Throttled(asked)
+	pause := max(r.backoff.NextBackOff(), asked)
+	if asked > 0 || isThrottled(err) {
+		r.Observer.Throttled(pause) // what it asks for is often a second, and is asked again and again
 	}
-	r.wait(ctx, max(r.backoff.NextBackOff(), asked))
+	r.wait(ctx, pause)
 }
 
 func (r *Reader) wait(ctx context.Context, d time.Duration) {

@@ -688,6 +688,12 @@ func (o *countingObserver) GapRecorded(reason string)                   { o.coun
 func (o *countingObserver) RelistEnded(outcome string, _ time.Duration) { o.count("relist " + outcome) }
 func (o *countingObserver) Paused()                                     { o.count("paused") }
 
+func (o *countingObserver) Throttled(wait time.Duration) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.counts["throttled seconds"] += int(wait.Seconds())
+}
+
 func (o *countingObserver) String() string {
 	var lines []string
 	for what, n := range o.counts {

@@ -3,17 +3,13 @@ package e2e
 import (
 	"bytes"
 	"compress/gzip"
-	"context"
 	"errors"
 	"fmt"
-	"io"
-	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -357,71 +353,22 @@ func (d declared) exposed(suffixed bool) string {
 const pagesFolder = "E2E_METRICS_PAGES"
 
 // keepPages reads the endpoints every second until the test ends, and writes what they returned about the receivers into
-// <folder>/<name>.txt.gz. Each page begins with the line "# at" and the Unix time in milliseconds.
+// <folder>/<name>.txt.gz.
 func keepPages(t *testing.T, addresses map[string]string) {
 	t.Helper()
 	folder := os.Getenv(pagesFolder)
 	if folder == "" {
 		return
 	}
-	pages := map[string]*bytes.Buffer{}
-	for name := range addresses {
-		pages[name] = &bytes.Buffer{}
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	var running sync.WaitGroup
-	running.Go(func() {
-		ticker := time.NewTicker(time.Second)
-		defer ticker.Stop()
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case now := <-ticker.C:
-				for name, address := range addresses {
-					page := readPage(ctx, address)
-					if page == nil {
-						continue
-					}
-					fmt.Fprintf(pages[name], "# at %d\n", now.UnixMilli())
-					for line := range bytes.Lines(page) {
-						if bytes.Contains(line, []byte("otelcol_k8s_watchlist_")) {
-							pages[name].Write(line)
-						}
-					}
-				}
-			}
-		}
-	})
-	t.Cleanup(func() {
-		cancel()
-		running.Wait()
-		for name, content := range pages {
+	for name, address := range addresses {
+		pages := harness.KeepPages(t, address)
+		t.Cleanup(func() { // before the pages end
 			var packed bytes.Buffer
 			w := gzip.NewWriter(&packed)
-			_, err := w.Write(content.Bytes())
+			_, err := w.Write(pages.Text())
 			if err := errors.Join(err, w.Close(), os.WriteFile(filepath.Join(folder, name+".txt.gz"), packed.Bytes(), 0o600)); err != nil {
 				t.Error(err)
 			}
-		}
-	})
-}
-
-// readPage returns the metrics of an endpoint as text, or nil if it does not answer.
-func readPage(ctx context.Context, address string) []byte {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/metrics", nil)
-	if err != nil {
-		return nil
+		})
 	}
-	client := http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
-	response, err := client.Do(request)
-	if err != nil {
-		return nil
-	}
-	defer response.Body.Close() //nolint:errcheck // it was only read
-	page, err := io.ReadAll(response.Body)
-	if err != nil || response.StatusCode != http.StatusOK {
-		return nil
-	}
-	return page
 }

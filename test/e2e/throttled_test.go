@@ -44,7 +44,7 @@ func TestAPIServerThrottlesForAMinute(t *testing.T) {
 	collector.Records.AwaitObject(t, "pods", "live-00000", "ADDED", catchUp)
 
 	before := harness.UsageOf(t, collector.PID())
-	unthrottle := throttle(t, c, account.Config)
+	unthrottle := throttle(t, c, watcherUser, account.Config)
 	asked := answers(t, c, watcherUser, http.StatusTooManyRequests)
 	proxy.Cut()
 	proxy.Restore(t)
@@ -87,17 +87,17 @@ const (
 	occupant  = "occupant"
 )
 
-// throttle puts the watcher into a priority level with one seat, the minimum, and occupies that seat with a request
-// that does not end before the returned function is called.
-func throttle(t *testing.T, c *harness.Cluster, config *rest.Config) (unthrottle func()) {
+// throttle puts a user into a priority level with one seat, the minimum, and occupies that seat with a request that does
+// not end before the returned function is called. config is the user's.
+func throttle(t *testing.T, c *harness.Cluster, user string, config *rest.Config) (unthrottle func()) {
 	t.Helper()
-	createPriorityLevel(t, c)
+	createPriorityLevel(t, c, user)
 	leave := occupy(t, c)
 	awaitThrottled(t, c, config)
 	return leave
 }
 
-func createPriorityLevel(t *testing.T, c *harness.Cluster) {
+func createPriorityLevel(t *testing.T, c *harness.Cluster, throttledUser string) {
 	t.Helper()
 	none := int32(0)
 	level := &flowcontrolv1.PriorityLevelConfiguration{
@@ -123,7 +123,7 @@ func createPriorityLevel(t *testing.T, c *harness.Cluster) {
 			PriorityLevelConfiguration: flowcontrolv1.PriorityLevelConfigurationReference{Name: throttled},
 			MatchingPrecedence:         2,
 			Rules: []flowcontrolv1.PolicyRulesWithSubjects{{
-				Subjects:         []flowcontrolv1.Subject{user(watcherUser), user(occupant)},
+				Subjects:         []flowcontrolv1.Subject{user(throttledUser), user(occupant)},
 				ResourceRules:    []flowcontrolv1.ResourcePolicyRule{{Verbs: everything, APIGroups: everything, Resources: everything, ClusterScope: true, Namespaces: everything}},
 				NonResourceRules: []flowcontrolv1.NonResourcePolicyRule{{Verbs: everything, NonResourceURLs: everything}},
 			}},

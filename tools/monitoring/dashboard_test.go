@@ -3,18 +3,11 @@ package main
 import (
 	"compress/gzip"
 	"encoding/json"
-	"io"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"testing"
-	"time"
 
-	dto "github.com/prometheus/client_model/go"
-	"github.com/prometheus/common/expfmt"
-	"github.com/prometheus/common/model"
-	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/util/teststorage"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -87,7 +80,7 @@ func TestPanelsOfARealRun(t *testing.T) {
 		data := teststorage.New(t)
 		shown := map[string]bool{}
 		for _, p := range pages {
-			p.appendTo(t, data)
+			require.NoError(t, p.appendTo(data.Appender(t.Context())))
 			for family := range p.families {
 				shown[family] = true
 			}
@@ -109,12 +102,6 @@ func TestPanelsOfARealRun(t *testing.T) {
 	}
 }
 
-// page is what an endpoint returned once.
-type page struct {
-	at       time.Time
-	families map[string]*dto.MetricFamily
-}
-
 func loadPages(t *testing.T, name string) []page {
 	t.Helper()
 	packed, err := os.Open(filepath.Join("testdata", name+".txt.gz"))
@@ -122,37 +109,8 @@ func loadPages(t *testing.T, name string) []page {
 	defer packed.Close() //nolint:errcheck // it was only read
 	unpacked, err := gzip.NewReader(packed)
 	require.NoError(t, err)
-	text, err := io.ReadAll(unpacked)
-	require.NoError(t, err)
 	var pages []page
-	for part := range strings.SplitSeq(strings.TrimPrefix(string(text), "# at "), "\n# at ") {
-		at, content, _ := strings.Cut(part, "\n")
-		ms, err := strconv.ParseInt(at, 10, 64)
-		require.NoError(t, err)
-		parser := expfmt.NewTextParser(model.UTF8Validation)
-		families, err := parser.TextToMetricFamilies(strings.NewReader(content + "\n"))
-		require.NoError(t, err)
-		pages = append(pages, page{time.UnixMilli(ms), families})
-	}
+	require.NoError(t, readPages(unpacked, func(p page) error { pages = append(pages, p); return nil }))
 	require.GreaterOrEqual(t, len(pages), 10)
 	return pages
-}
-
-func (p page) appendTo(t *testing.T, data *teststorage.TestStorage) {
-	t.Helper()
-	appender := data.Appender(t.Context())
-	for _, family := range p.families {
-		samples, err := expfmt.ExtractSamples(&expfmt.DecodeOptions{Timestamp: model.TimeFromUnixNano(p.at.UnixNano())}, family)
-		require.NoError(t, err)
-		for _, s := range samples {
-			builder := labels.NewScratchBuilder(len(s.Metric))
-			for name, value := range s.Metric {
-				builder.Add(string(name), string(value))
-			}
-			builder.Sort()
-			_, err := appender.Append(0, builder.Labels(), p.at.UnixMilli(), float64(s.Value))
-			require.NoError(t, err)
-		}
-	}
-	require.NoError(t, appender.Commit())
 }

@@ -36,26 +36,26 @@ var Alerts = []Alert{
 	{
 		Name: "K8sWatchlistNotReading", Severity: "critical", For: "5m",
 		Query:       `sum ` + eachReceiver + ` ($readers{state=~"unreachable|refused|failing"}) > 0`,
-		Summary:     "{{ $value }} resources are not being read",
+		Summary:     "Resources that are not being read: {{ $value }}",
 		Description: "The API server does not answer, refuses the requests, or its streams deliver nothing. The component status and the log name the resources and the cause.",
 	},
 	{
 		Name: "K8sWatchlistForbidden", Severity: "warning", For: "15m",
 		Query:       `sum ` + eachReceiver + ` ($readers{state="forbidden"}) > 0`,
-		Summary:     "The right to read {{ $value }} resources is missing",
+		Summary:     "Resources that the receiver has no right to read: {{ $value }}",
 		Description: "The component status and the log quote the RBAC rule to add.",
 	},
 	{
 		Name: "K8sWatchlistNotServed", Severity: "warning", For: "15m",
 		Query:       `sum ` + eachReceiver + ` ($readers{state="not_served"}) > 0`,
-		Summary:     "{{ $value }} configured resources are not served by the API server",
+		Summary:     "Configured resources that the API server does not serve: {{ $value }}",
 		Description: "Their CustomResourceDefinition or API server is missing, or the name is wrong.",
 	},
 	{
 		Name: "K8sWatchlistStalled", Severity: "critical", For: "5m",
 		Query:       `max ` + eachResource + ` ($last_progress) > 900`,
 		Summary:     "Nothing was read of {{ $labels.resource }} for {{ $value | humanizeDuration }}",
-		Description: "Not even a bookmark came, nor a list, although the resource should be read.",
+		Description: "Not even a bookmark came, nor a list, although the resource should be read. If K8sWatchlistNotReading fires too, see there.",
 	},
 	{
 		Name: "K8sWatchlistLagHigh", Severity: "warning", For: "10m",
