@@ -290,6 +290,10 @@ bin/bench/bench: $(BENCH_SOURCES) $(SOURCES)
 bench: $(COLLECTOR) $(PEER) bin/bench/bench ## Measure the receiver and its peers, and write docs/performance-figures.md and docs/img
 	@folder=$$($(GET_CONTROL_PLANE)) || exit; bin/bench/bench -control-plane "$$folder" -docs docs $(BENCH_FLAGS)
 
+.PHONY: measure-telemetry
+measure-telemetry: $(COLLECTOR) bin/bench/bench ## Measure what the collector's own metrics cost a live change, in 12 runs
+	@bin/bench/bench -server replay -only telemetry -runs 12 -json bin/bench/telemetry.json $(BENCH_FLAGS)
+
 .PHONY: lint
 lint: $(addprefix bin/tools/,golangci-lint misspell shfmt actionlint mdatagen) ## Check Go code, scripts, workflows, spelling, and that generated files are fresh
 	@echo "gofmt ..."

@@ -7,7 +7,7 @@ import (
 )
 
 // Scenarios lists the scenarios in the order of their runs.
-var Scenarios = []string{"initial", "live", "latency", "idle", "swap", "restart", "inventory", "counts", "real", "before"}
+var Scenarios = []string{"initial", "live", "latency", "idle", "swap", "restart", "inventory", "counts", "real", "before", "telemetry"}
 
 // Run runs the scenarios.
 func (s *Session) Run(ctx context.Context) error {
@@ -16,10 +16,11 @@ func (s *Session) Run(ctx context.Context) error {
 	defer func() { s.Results.Took = time.Since(began).Round(time.Second) }()
 	run := map[string]func(context.Context) error{
 		"initial": s.initial, "live": s.live, "latency": s.latency, "idle": s.idle, "swap": s.swap, "restart": s.restart,
-		"inventory": s.inventory, "counts": s.counts, "real": s.real, "before": s.before,
+		"inventory": s.inventory, "counts": s.counts, "real": s.real, "before": s.before, "telemetry": s.telemetry,
 	}
 	for _, scenario := range Scenarios {
-		if !s.wants(scenario) || scenario == "real" && len(s.Real) == 0 || scenario == "before" && s.Before == "" {
+		if !s.wants(scenario) || scenario == "real" && len(s.Real) == 0 || scenario == "before" && s.Before == "" ||
+			scenario == "telemetry" && len(s.Scenarios) == 0 { // which make measure-telemetry runs
 			continue
 		}
 		limited, cancel := context.WithTimeout(ctx, 2*timeout)

@@ -28,6 +28,7 @@ type setup struct {
 	batch     string // our receiver's batch settings, as YAML
 	relist    string // our receiver's interval, and the peer's
 	storage   string // our receiver's folder
+	telemetry string // level of the Collector's own metrics; "": normal
 }
 
 // contenderKind is a kind of contender.
@@ -93,6 +94,9 @@ func ours(body string, collector func(*Session) string) func(*Session, setup) (*
 		if of.relist != "" {
 			receiver += "    relist: {interval: " + of.relist + ", rotate_interval: 0s}\n"
 		}
+		if of.telemetry == "detailed" {
+			receiver += "    telemetry: {detailed: true}\n"
+		}
 		extensions := ""
 		if of.storage != "" {
 			receiver += "    storage: file_storage\n"
@@ -132,6 +136,13 @@ func (s *Session) startCollector(binary, name, receiver, extensions string, of s
 		exporter = "otlp_grpc"
 		exporters = fmt.Sprintf("{%s: {endpoint: %q, tls: {insecure: true}, compression: none, timeout: 120s, sending_queue: {enabled: false}}}", exporter, of.otlp)
 	}
+	pull := otelcol.PullMetrics(metrics)
+	switch of.telemetry {
+	case "none":
+		pull = "{level: none}"
+	case "detailed":
+		pull = strings.Replace(pull, "level: normal", "level: detailed", 1)
+	}
 	service := ""
 	if extensions != "" {
 		service = "  extensions: [file_storage]\n"
@@ -141,7 +152,7 @@ func (s *Session) startCollector(binary, name, receiver, extensions string, of s
   telemetry:
     logs: {level: warn}
     metrics: %s
-`, receiver, exporters, extensions, service, name, exporter, otelcol.PullMetrics(metrics))
+`, receiver, exporters, extensions, service, name, exporter, pull)
 	s.started++ // several may run at once
 	path := filepath.Join(s.folder, fmt.Sprintf("%s-%d.yaml", name, s.started))
 	if err := os.WriteFile(path, []byte(config), 0o600); err != nil {

@@ -61,6 +61,10 @@ var tables = []table{
 		{key: "cpu_us_event", title: "× before", format: "%.2f", over: overBefore},
 		{key: "peak_mb", title: "peak RSS MB", format: "%.0f"},
 	}},
+	{scenario: "telemetry", title: "Live changes, 1,000 per second, with and without the Collector's own metrics", columns: []column{
+		{key: "cpu_us_event", title: "CPU µs per change", format: "%.0f", spread: true},
+		{key: "over_none", title: "× no metrics, in the same run", format: "%.3f", spread: true},
+	}},
 	{scenario: "latency", title: "Latency of a change, batch timeout 0", count: "changes per second", columns: []column{
 		{key: "p50_ms", title: "p50 ms", format: "%.2f"}, {key: "p99_ms", title: "p99 ms", format: "%.2f"}, {key: "max_ms", title: "max ms", format: "%.1f"},
 	}},
