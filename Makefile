@@ -202,6 +202,13 @@ chaos: $(COLLECTOR) ## Break everything for CHAOS_DURATION with each of CHAOS_SE
 	CHAOS_SEED=$(CHAOS_SEED) CHAOS_SEEDS=$(CHAOS_SEEDS) CHAOS_DURATION=$(CHAOS_DURATION) \
 	$(GO) test -v -count 1 -timeout 24h -run TestChaos ./chaos
 
+.PHONY: chaos-replicas
+chaos-replicas: $(COLLECTOR) ## Do the same with three replicas, of which one leads
+	@folder=$$($(GET_CONTROL_PLANE)) || exit; cd test && \
+	KUBEBUILDER_ASSETS=$$folder OTELCOL_BINARY=$(CURDIR)/$(COLLECTOR) \
+	CHAOS_SEED=$(CHAOS_SEED) CHAOS_SEEDS=$(CHAOS_SEEDS) CHAOS_DURATION=$(CHAOS_DURATION) \
+	$(GO) test -v -count 1 -timeout 24h -run TestChaosReplicas ./chaosreplicas
+
 .PHONY: model
 model: ## Run the model of the takeover between replicas (docs/takeover.md) with MODEL_SEEDS seeds
 	@MODEL_SEEDS=$(MODEL_SEEDS) $(GO) test -v -count 1 -timeout 4h -run 'TestTakeover|TestDesignsCompared' ./internal/takeover/model

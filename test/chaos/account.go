@@ -17,9 +17,9 @@ const (
 	clusterUIDRights = "cluster-uid"
 )
 
-// kubeconfig returns a kubeconfig, with the proxy as the server, of a service account that may only read the configured
-// resources. It trusts the API server and the front.
-func (r *run) kubeconfig() string {
+// credentials returns those of a service account that may only read the configured resources and, as one of several
+// replicas, compete for a Lease. They trust the API server and the front.
+func (r *run) credentials() *rest.Config {
 	t := r.t
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: accountName}}
 	if _, err := r.cluster.Client.CoreV1().ServiceAccounts(namespace).Create(t.Context(), account, metav1.CreateOptions{}); err != nil {
@@ -31,6 +31,11 @@ func (r *run) kubeconfig() string {
 			APIGroups: []string{o.resource.Group}, Resources: []string{o.resource.Resource}, Verbs: []string{"list", "watch"},
 		})
 	}
+	if r.isReplicated() {
+		rules = append(rules, rbacv1.PolicyRule{
+			APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, Verbs: []string{"create", "get", "update"},
+		})
+	}
 	r.grant("collector", rules...)
 	validity := accountValidity
 	token, err := r.cluster.Client.CoreV1().ServiceAccounts(namespace).CreateToken(t.Context(), accountName,
@@ -38,8 +43,7 @@ func (r *run) kubeconfig() string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	config := &rest.Config{BearerToken: token.Status.Token, TLSClientConfig: rest.TLSClientConfig{CAData: r.front.CAs(r.cluster)}}
-	return r.cluster.KubeconfigVia(t, config, r.proxy.Address())
+	return &rest.Config{BearerToken: token.Status.Token, TLSClientConfig: rest.TLSClientConfig{CAData: r.front.CAs(r.cluster)}}
 }
 
 // editClusterUID grants or revokes the Collector's right to read the UID of the cluster.

@@ -96,6 +96,8 @@ func (k Kind) takesHistory(resource string) bool {
 // blinds reports whether a reader may be cut off while this lasts.
 func (k Kind) blinds() bool {
 	switch k {
+	case LeaderKilled, LeaderPaused, LeaderCutOff, StandbyKilled, StandbyPaused, StandbyCutOff, AllKilled, RolledOut:
+		return true
 	case CollectorKilled, CollectorRestarted, CollectorKilledOften, KilledMeantime, APIServerKilled, APIServerStopped, HistoryLost,
 		HistoryLostDown, EtcdRestored, VersionMoved, SinkKilled, SinkKilledUnanswered, SinkRefuses, SinkExhausted, SinkBlocks, SinkLosesAnswers,
 		ConnectionsCut, ConnectionsReset, ConnectionsSlow, ConnectionsHalfOpen, NotFoundPages, SlowFirstAnswers, LaggingReplica, InitialCuts,
@@ -115,6 +117,11 @@ func (e Evidence) justified(g Gap) Kind {
 	switch g.Reason {
 	case "expired":
 		return e.justifiedExpiry(g)
+	case reasonTakeover:
+		if e.begunAnew(g) {
+			return LeaderKilled
+		}
+		return e.justifiedExpiry(g)
 	case "history_reset":
 		return e.causedBy(g, func(c Cause) bool { return c.Kind == EtcdRestored && g.From < c.Revision })
 	case "dropped":
@@ -128,7 +135,8 @@ func (e Evidence) justified(g Gap) Kind {
 	case "closed_repeatedly", "server_error":
 		return e.causedBy(g, func(c Cause) bool {
 			switch c.Kind {
-			case APIServerKilled, APIServerStopped, HistoryLost, HistoryLostDown, EtcdRestored, ConnectionsReset, ConnectionsCut, InitialCuts, NotFoundPages:
+			case APIServerKilled, APIServerStopped, HistoryLost, HistoryLostDown, EtcdRestored, ConnectionsReset, ConnectionsCut, InitialCuts, NotFoundPages,
+				LeaderCutOff, StandbyCutOff:
 				return true
 			}
 			return false

@@ -97,15 +97,19 @@ func rescopes(resource string) bool {
 	return resource == harness.Name(objectsOf(spreadResource).resource)
 }
 
-func (r *run) configuration(life int, kubeconfig string) string {
+func (r *run) configuration(m *member) string {
+	storage, extension, extensions := "", "", ""
+	if m.storage != "" {
+		storage, extensions = "\n    storage: file_storage", "file_storage"
+		extension = fmt.Sprintf("\nextensions:\n  file_storage: {directory: %q}", m.storage)
+	}
 	return fmt.Sprintf(`
 receivers:
   k8s_watchlist:
     auth_type: kubeConfig
     kubeconfig: %q
     kube_api_qps: 100
-    kube_api_burst: 200
-    storage: file_storage
+    kube_api_burst: 200%s%s
     body: %s
     events: {deleted: true}   # so that the fold has to agree with what the API server holds
     relist: {interval: %s, rotate_interval: %s}
@@ -121,18 +125,16 @@ exporters:
     headers: {%s: "%d"}
     timeout: 10s
     sending_queue: {enabled: false}
-    retry_on_failure: {enabled: false}
-extensions:
-  file_storage: {directory: %q}
+    retry_on_failure: {enabled: false}%s
 service:
-  extensions: [file_storage]
+  extensions: [%s]
   pipelines:
     logs: {receivers: [k8s_watchlist], exporters: [otlp_grpc]}
   telemetry:
     logs: {disable_stacktrace: true}
     metrics: %s
-`, kubeconfig, r.settings.Body, r.settings.RelistInterval, r.settings.RotateInterval, r.settings.QueueBytes, r.settings.BatchRecords,
-		r.wording.resources(), r.sink.Address(), lifeHeader, life, r.storage, otelcol.PullMetrics(r.metrics))
+`, m.kubeconfig, storage, r.election(m), r.settings.Body, r.settings.RelistInterval, r.settings.RotateInterval, r.settings.QueueBytes, r.settings.BatchRecords,
+		r.wording.resources(), r.sink.Address(), lifeHeader, m.life, extension, extensions, otelcol.PullMetrics(m.metrics))
 }
 
 // edit changes the configuration for the next life of the Collector.

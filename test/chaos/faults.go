@@ -32,6 +32,8 @@ func (r *run) inflict(f Fault) {
 	}
 	t := r.t
 	switch f.Kind {
+	case LeaderKilled, LeaderPaused, LeaderCutOff, StandbyKilled, StandbyPaused, StandbyCutOff, AllKilled, RolledOut:
+		r.inflictOnReplicas(f)
 	case CollectorKilled:
 		r.killCollector()
 		r.hold(f)
@@ -322,36 +324,45 @@ func (r *run) restoreEtcd(f Fault) {
 
 // fillDisk makes every write of the Collector's checkpoints fail.
 func (r *run) fillDisk(f Fault) {
-	if err := harness.LimitFileSize(r.collector.PID(), 0); err != nil {
+	if r.toLeader(); r.storage == "" {
+		r.say("SKIPPED, the leader has no storage")
+		return
+	}
+	r.fillDiskOf(r.member, f)
+}
+
+func (r *run) fillDiskOf(m *member, f Fault) {
+	if err := harness.LimitFileSize(m.collector.PID(), 0); err != nil {
 		r.say("SKIPPED, the disk cannot be filled here: %v", err)
 		r.result.Done["disk faults skipped"]++
 		return
 	}
-	r.diskFull = true
-	r.life().Unwritten, r.life().Written = time.Now(), time.Time{}
+	m.diskFull = true
+	life := &r.lives[m.life-1]
+	life.Unwritten, life.Written = time.Now(), time.Time{}
 	r.hold(f)
-	r.diskFull = false
-	if err := harness.LimitFileSize(r.collector.PID(), -1); err != nil {
+	m.diskFull = false
+	if err := harness.LimitFileSize(m.collector.PID(), -1); err != nil {
 		r.t.Fatal(err)
 	}
 	since := time.Now()
-	for !r.writtenSince(since) {
+	for !r.writtenSince(m, since) {
 		r.waitUntil(time.Now().Add(time.Second / 4))
 		if time.Since(since) > diskTimeout {
 			r.t.Errorf("no checkpoint is written %s after the disk had space again", diskTimeout)
 			return
 		}
 	}
-	r.life().Written = time.Now()
+	r.lives[m.life-1].Written = time.Now()
 	r.say("checkpoints are written again %s after there was space", time.Since(since).Round(10*time.Millisecond))
 }
 
 // diskTimeout is how soon after the disk has space again a checkpoint has to be written.
 const diskTimeout = 45 * time.Second
 
-// writtenSince reports whether a file of the Collector's storage was written after a time.
-func (r *run) writtenSince(at time.Time) bool {
-	entries, err := os.ReadDir(r.storage)
+// writtenSince reports whether a file of a Collector's storage was written after a time.
+func (r *run) writtenSince(m *member, at time.Time) bool {
+	entries, err := os.ReadDir(m.storage)
 	if err != nil {
 		r.t.Fatal(err)
 	}

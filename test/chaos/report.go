@@ -2,19 +2,27 @@ package chaos
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
+type column struct {
+	name     string
+	value    func(Result) int
+	peak     bool // the maximum of several runs instead of the sum
+	replicas bool // only of runs with several
+}
+
 // columns of the table of runs. In the last line numbers are summed, and nil is left out.
-var columns = []struct {
-	name  string
-	value func(Result) int
-	peak  bool // the maximum of several runs instead of the sum
-}{
+var columns = []column{
 	{name: "operations", value: func(r Result) int { return r.Operations }},
 	{name: "revisions", value: func(r Result) int { return r.Verdict.Revisions }},
 	{name: "faults", value: func(r Result) int { return r.faults() }},
 	{name: "kills: collector", value: func(r Result) int { return r.Done["kill -9 of the collector"] }},
+	{name: "terms", replicas: true, value: func(r Result) int { return r.Terms }},
+	{name: "pauses", replicas: true, value: func(r Result) int { return r.Done["pauses"] }},
+	{name: "cut off", replicas: true, value: func(r Result) int { return r.Done["cuts of one replica"] }},
+	{name: "orderly stops", replicas: true, value: func(r Result) int { return r.Done["orderly stops"] }},
 	{name: "API server", value: func(r Result) int { return r.Done["kill -9 of the API server"] + r.Done["stops of the API server"] }},
 	{name: "sink", value: func(r Result) int { return r.Done["kills of the sink"] }},
 	{name: "cuts", value: func(r Result) int { return r.Done["cuts"] }},
@@ -32,6 +40,8 @@ var columns = []struct {
 	{name: "suppressed", value: func(r Result) int { return r.Verdict.Suppressed }},
 	{name: "records", value: func(r Result) int { return r.Verdict.Records }},
 	{name: "duplicates explained", value: func(r Result) int { return r.Verdict.DuplicatesAfterKill + r.Verdict.DuplicatesOfUnknown }},
+	{name: "stored late", replicas: true, value: func(r Result) int { return r.Verdict.Late }},
+	{name: "emitted again after a takeover", replicas: true, value: func(r Result) int { return r.Verdict.Restated }},
 	{name: "after a restore", value: func(r Result) int { return r.Verdict.AfterRestore }},
 	{name: "refused permanently", value: func(r Result) int { return r.Refused }},
 	{name: "unexplained", value: func(r Result) int { return len(r.Verdict.Unexplained) }},
@@ -45,7 +55,12 @@ var columns = []struct {
 // faults returns how many entries of the schedule were carried out.
 func (r Result) faults() int {
 	n := 0
-	for _, w := range weights {
+	kinds := map[Kind]bool{}
+	for _, w := range slices.Concat(weights, weightsOfReplicas) {
+		if kinds[w.kind] {
+			continue
+		}
+		kinds[w.kind] = true
 		n += r.Done[string(w.kind)]
 	}
 	return n
@@ -55,6 +70,10 @@ func (r Result) faults() int {
 func Table(results []Result) string {
 	var b strings.Builder
 	b.WriteString("| seed |")
+	columns := slices.Clone(columns)
+	if !slices.ContainsFunc(results, func(r Result) bool { return r.Terms > 0 }) {
+		columns = slices.DeleteFunc(columns, func(c column) bool { return c.replicas })
+	}
 	for _, c := range columns {
 		fmt.Fprintf(&b, " %s |", c.name)
 	}

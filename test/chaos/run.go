@@ -46,9 +46,6 @@ type run struct {
 	front   *harness.Front
 	sink    *Sink
 	writer  *Writer
-	storage string // the Collector's folder
-	config  func(life int) string
-	metrics string // the address
 
 	random   *rand.Rand // for choices outside the schedule
 	wording  wording
@@ -58,20 +55,21 @@ type run struct {
 	needFront  int  // how many current faults need the front
 	viaFront   bool // the proxy forwards to the front
 	clusterUID bool // the Collector may know it
-	diskFull   bool
 
-	collector *harness.Collector
-	down      bool // the Collector is down, on purpose
-	lives     []Life
-	beside    []beside // faults that continue during others
-	caused    []Cause
-	restores  []Restore
-	rescoped  []time.Time
-	edits     int
-	moves     int // number of moves of the custom resource's version
-	faults    int
-	began     time.Time
-	result    *Result
+	*member    // the Collector that faults concern: the only one, or of several the one that last led
+	members    []*member
+	lives      []Life               // of all
+	processes  []*harness.Collector // by life
+	isolations []isolation
+	beside     []beside // faults that continue during others
+	caused     []Cause
+	restores   []Restore
+	rescoped   []time.Time
+	edits      int
+	moves      int // number of moves of the custom resource's version
+	faults     int
+	began      time.Time
+	result     *Result
 }
 
 // Result is the result of one seed's run.
@@ -90,12 +88,13 @@ type Result struct {
 	Wall       time.Duration
 	Quiet      time.Duration // from the end of the faults until everything was emitted
 	Objects    int
+	Terms      int // in which one of several replicas led
 	Verdict    Verdict
 }
 
 // Run runs one seed: faults for the duration, then the checks. The result is filled even if the test fails.
-func Run(t *testing.T, seed uint64, duration time.Duration, result *Result, only ...Kind) {
-	settings, faults := Draw(seed, duration, only...)
+func Run(t *testing.T, seed uint64, duration time.Duration, replicas int, result *Result, only ...Kind) {
+	settings, faults := Draw(seed, duration, replicas, only...)
 	*result = Result{Seed: seed, Done: map[string]int{}}
 	r := &run{
 		t: t, seed: seed, settings: settings, began: time.Now(), result: result,
@@ -116,6 +115,9 @@ func Run(t *testing.T, seed uint64, duration time.Duration, result *Result, only
 	r.writer.Start(t)
 	started := time.Now()
 	for _, f := range faults {
+		if r.isReplicated() && time.Since(started) > duration {
+			break // takeovers took long
+		}
 		r.waitUntil(started.Add(f.At))
 		r.say("%s", strings.TrimSpace(f.String()))
 		r.inflict(f)
@@ -150,22 +152,22 @@ func (r *run) setUp() {
 	for _, o := range all {
 		r.truths[o] = r.etcd.Watch(t, o.prefix)
 	}
-	r.writer = NewWriter(r.cluster, r.seed)
+	r.writer = NewWriter(r.cluster, r.seed, r.settings.OperationRate)
 	r.writer.Fill(t)
 
 	r.proxy = harness.StartProxy(t, r.cluster.Address())
 	r.front = harness.StartFront(t, r.cluster)
-	r.sink = StartSink(t)
-	r.storage = t.TempDir()
-	r.metrics = harness.FreeAddress(t)
-	kubeconfig := r.kubeconfig()
-	r.config = func(life int) string { return r.configuration(life, kubeconfig) }
+	r.sink = StartSink(t, r.isReplicated())
+	r.addMembers()
 
 	// The Collector is killed once while it emits the initial state, whose streams are cut at random.
 	over := r.causes(InitialCuts)
 	r.throughFront(true)
 	r.spoil(InitialCuts, true)
-	r.startCollector()
+	for _, m := range r.members {
+		r.member = m
+		r.startCollector()
+	}
 	harness.Poll(t, startTimeout, "the first records", func() string {
 		r.check()
 		if batches, _ := r.sink.Stored(); batches == 0 {
@@ -202,9 +204,11 @@ func (r *run) setUp() {
 
 func (r *run) startCollector() {
 	r.lives = append(r.lives, Life{Number: len(r.lives) + 1})
-	r.collector = harness.StartCollector(r.t, r.config(len(r.lives)), "--feature-gates="+harness.ShortRelistGate)
+	r.member.life = len(r.lives)
+	r.collector = harness.StartCollector(r.t, r.configuration(r.member), "--feature-gates="+harness.ShortRelistGate)
+	r.processes = append(r.processes, r.collector)
 	r.down = false
-	if r.diskFull {
+	if r.member.diskFull {
 		r.life().Unwritten = time.Now()
 		if err := harness.LimitFileSize(r.collector.PID(), 0); err != nil {
 			r.t.Fatal(err)
@@ -213,9 +217,14 @@ func (r *run) startCollector() {
 }
 
 // life returns the Collector's last life.
-func (r *run) life() *Life { return &r.lives[len(r.lives)-1] }
+func (r *run) life() *Life { return &r.lives[r.member.life-1] }
 
 func (r *run) killCollector() {
+	r.toLeader()
+	r.killMember()
+}
+
+func (r *run) killMember() {
 	r.account()
 	r.collector.Kill(r.t)
 	r.ended(true)
@@ -223,9 +232,15 @@ func (r *run) killCollector() {
 }
 
 func (r *run) stopCollector() {
+	r.toLeader()
+	r.stopMember()
+}
+
+func (r *run) stopMember() {
 	r.account()
 	r.collector.Interrupt(r.t)
 	r.ended(false)
+	r.result.Done["orderly stops"]++
 }
 
 func (r *run) ended(killed bool) {
@@ -271,8 +286,10 @@ func (r *run) waitUntil(at time.Time) {
 // check ends the run if something happened that no fault explains.
 func (r *run) check() {
 	r.t.Helper()
-	if !r.down && !r.collector.Running() {
-		r.t.Fatal("the collector has ended unexpectedly")
+	for _, m := range r.members {
+		if m.collector != nil && !m.down && !m.collector.Running() {
+			r.t.Fatal("the collector has ended unexpectedly")
+		}
 	}
 	if _, _, _, err := r.writer.Counts(); err != nil {
 		r.t.Fatal(err)
@@ -363,13 +380,14 @@ func (r *run) settle() {
 	quietRecords := 0 // number of records when everything was emitted
 	if quiet {
 		r.say("everything is emitted %s after the faults", r.result.Quiet.Round(time.Second))
+		r.toLeader()
 		r.awaitRelists() // every reader is healthy again
 		r.awaitQuiet("the changes in the meantime to be emitted")
 		_, quietRecords = r.sink.Stored()
 		r.awaitRelists()
 		before, quiet = r.awaitQuiet("the last changes to be emitted")
 	}
-	r.stopCollector()
+	r.stopAll()
 	for what, counted := range map[string]string{
 		"404 pages answered": "pages", "first answers delayed": "late", "idle streams ended": "idle",
 		"lagging streams": "lagging", "initial streams ended": "cut",
@@ -388,6 +406,9 @@ func (r *run) settle() {
 	for _, finding := range findings {
 		t.Errorf("seed %d: %s", r.seed, finding)
 	}
+	for _, finding := range r.secondLeaders() {
+		t.Errorf("seed %d: %s", r.seed, finding)
+	}
 	if found := r.inventoryDifferences(before); len(found) > 0 {
 		t.Errorf("seed %d: %d differences between inventory and LIST, among them: %q", r.seed, len(found), found[:min(len(found), 5)])
 	}
@@ -402,6 +423,9 @@ func (r *run) settle() {
 
 // inventoryDifferences returns how the stored state of the readers differs from what the API server holds.
 func (r *run) inventoryDifferences(before map[schema.GroupVersionResource]harness.Listing) []string {
+	if r.storage == "" {
+		return nil
+	}
 	var scopes []scope.Scope
 	for _, o := range all {
 		scopes = append(scopes, r.wording.scopes(o)...)
@@ -559,10 +583,14 @@ func (r *run) awaitRelists() {
 func (r *run) judge(before, listed map[schema.GroupVersionResource]harness.Listing) Verdict {
 	sum := Verdict{Gaps: map[string]int{}}
 	denied, refused := r.sink.deniedVersions(), r.sink.Refused()
+	lives, batches := r.lives, r.sink.Batches()
+	if r.isReplicated() {
+		lives, batches = r.terms()
+	}
 	for _, o := range all {
 		name := harness.Name(o.resource)
 		e := Evidence{
-			Resource: name, Prefix: o.prefix, Lives: r.lives, Batches: r.sink.Batches(),
+			Resource: name, Prefix: o.prefix, Lives: lives, Batches: batches, Replicas: r.isReplicated(),
 			Events: r.truths[o].Between(r.t, "0", listed[o.resource].ResourceVersion), Until: number(before[o.resource].ResourceVersion),
 			Listed: listed[o.resource].State, Before: before[o.resource].State,
 			Causes: r.caused, Restores: r.restores, Denied: denied, DeniedGaps: r.sink.deniedGaps(name), Refused: refused[name],
@@ -575,8 +603,8 @@ func (r *run) judge(before, listed map[schema.GroupVersionResource]harness.Listi
 			r.t.Logf("seed %d: %s: %s", r.seed, name, story)
 		}
 		r.result.Refused += refused[name]
-		r.t.Logf("seed %d: %-36s %6d revisions, %6d records, %5d in gaps %v, %5d suppressed, duplicates: %5d after a kill, %4d of unknown batches, %4d after a restore, %4d reordered after a kill, %4d refused permanently, %d unknowable after a crash with a full disk, %4d objects",
-			r.seed, name, v.Revisions, v.Records, v.InGaps, v.Gaps, v.Suppressed, v.DuplicatesAfterKill, v.DuplicatesOfUnknown, v.AfterRestore, v.ReorderedAfterKill, refused[name], v.Unstored, len(listed[o.resource].State))
+		r.t.Logf("seed %d: %-36s %6d revisions, %6d records, %5d in gaps %v, %5d suppressed, duplicates: %5d after a kill, %4d of unknown batches, %4d after a restore, %4d reordered after a kill, %4d stored late, %4d emitted again after a takeover, %4d refused permanently, %d unknowable after a crash with a full disk, %4d objects",
+			r.seed, name, v.Revisions, v.Records, v.InGaps, v.Gaps, v.Suppressed, v.DuplicatesAfterKill, v.DuplicatesOfUnknown, v.AfterRestore, v.ReorderedAfterKill, v.Late, v.Restated, refused[name], v.Unstored, len(listed[o.resource].State))
 		r.result.Objects += len(listed[o.resource].State)
 		sum.add(v)
 	}
@@ -610,6 +638,8 @@ func (v *Verdict) add(o Verdict) {
 	v.Denied += o.Denied
 	v.Initial += o.Initial
 	v.Unstored += o.Unstored
+	v.Late += o.Late
+	v.Restated += o.Restated
 	for reason, n := range o.Gaps {
 		v.Gaps[reason] += n
 	}

@@ -39,6 +39,16 @@ const (
 	VersionEdited        Kind = "version edited"
 	ClusterUIDEdited     Kind = "right to the cluster UID edited"
 
+	// Of several replicas. The others go on.
+	LeaderKilled  Kind = "leader killed" // and started again when another one leads
+	LeaderPaused  Kind = "leader paused" // SIGSTOP and SIGCONT
+	LeaderCutOff  Kind = "leader cut off from the API server"
+	StandbyKilled Kind = "standby killed"
+	StandbyPaused Kind = "standby paused"
+	StandbyCutOff Kind = "standby cut off from the API server"
+	AllKilled     Kind = "all replicas killed"
+	RolledOut     Kind = "rolling update" // an orderly stop of each of them, one after the other
+
 	// These begin, and continue during the following faults.
 	SlowFirstAnswers Kind = "slow first answers" // the headers of the first answer to each watch
 	LaggingReplica   Kind = "lagging replica"    // some streams are late
@@ -92,11 +102,19 @@ type Settings struct {
 	Body           string
 	QueueBytes     int
 	BatchRecords   int
+
+	OperationRate int // of the writer, per second
+	Replicas      int
+	Storages      int // how many of the replicas have one
 }
 
 func (s Settings) String() string {
-	return fmt.Sprintf("relist.interval %s, relist.rotate_interval %s, body %s, queue.max_bytes %d, batch.max_records %d",
+	text := fmt.Sprintf("relist.interval %s, relist.rotate_interval %s, body %s, queue.max_bytes %d, batch.max_records %d",
 		s.RelistInterval, s.RotateInterval, s.Body, s.QueueBytes, s.BatchRecords)
+	if s.Replicas > 1 {
+		text += fmt.Sprintf(", %d replicas, %d with a storage", s.Replicas, s.Storages)
+	}
+	return text
 }
 
 type weighted struct {
@@ -142,9 +160,30 @@ var weights = []weighted{
 	{DefinitionEdit, 4, 0, 0},
 }
 
+// weightsOfReplicas are those of a run with several replicas. It has all faults that the rules of docs/takeover.md cover:
+// an etcd that is set back is not among them. An edit of the configuration is no fault of its own, because that is what
+// the restarts of TestChaos have.
+var weightsOfReplicas = append([]weighted{
+	{LeaderKilled, 14, 0, 0},
+	{LeaderPaused, 12, 1, 20},
+	{LeaderCutOff, 10, 1, 20},
+	{StandbyKilled, 4, 0, 4},
+	{StandbyPaused, 4, 1, 20},
+	{StandbyCutOff, 4, 1, 20},
+	{AllKilled, 4, 0, 2},
+	{RolledOut, 5, 0, 0},
+}, slices.DeleteFunc(slices.Clone(weights), func(w weighted) bool {
+	return w.kind.edits() || w.kind == EtcdRestored || w.kind == CollectorKilledOften
+})...)
+
+// ofReplicas reports whether only a run with several replicas has faults of this kind.
+func (k Kind) ofReplicas() bool {
+	return !slices.ContainsFunc(weights, func(w weighted) bool { return w.kind == k })
+}
+
 // known reports whether the kind exists as an entry of its own.
 func known(k Kind) bool {
-	return slices.ContainsFunc(weights, func(w weighted) bool { return w.kind == k }) || k == KilledMeantime
+	return slices.ContainsFunc(slices.Concat(weights, weightsOfReplicas), func(w weighted) bool { return w.kind == k }) || k == KilledMeantime
 }
 
 // beside reports whether a fault of this kind continues during the following ones.
@@ -169,9 +208,9 @@ func (k Kind) edits() bool {
 // killed nor edited.
 func (k Kind) allows(also Kind) bool {
 	switch k {
-	case CollectorKilled, CollectorRestarted:
+	case CollectorKilled, CollectorRestarted, StandbyKilled, StandbyPaused:
 		return also != KilledMeantime
-	case HistoryLostDown:
+	case HistoryLostDown, LeaderKilled, AllKilled, RolledOut:
 		return false
 	case APIServerKilled, APIServerStopped, HistoryLost, EtcdRestored, VersionMoved:
 		return also != DefinitionEdit
@@ -188,7 +227,11 @@ const (
 
 // Draw computes the schedule and the settings of a seed. The same seed and duration always give the same result. If
 // kinds are given, only these occur.
-func Draw(seed uint64, duration time.Duration, only ...Kind) (Settings, []Fault) {
+func Draw(seed uint64, duration time.Duration, replicas int, only ...Kind) (Settings, []Fault) {
+	weights := weights
+	if replicas > 1 {
+		weights = weightsOfReplicas
+	}
 	wanted := func(k Kind) bool { return len(only) == 0 || slices.Contains(only, k) }
 	random := rand.New(rand.NewPCG(seed, 0xC4A05))
 	between := func(least, most float64) time.Duration {
@@ -204,6 +247,11 @@ func Draw(seed uint64, duration time.Duration, only ...Kind) (Settings, []Fault)
 		Body:           []string{"map", "json"}[random.IntN(2)],
 		QueueBytes:     []int{512 << 10, 1 << 20, 4 << 20, 16 << 20}[random.IntN(4)],
 		BatchRecords:   []int{20, 100, 500}[random.IntN(3)],
+
+		OperationRate: 300, Replicas: replicas, Storages: 1,
+	}
+	if replicas > 1 { // each of which reads everything
+		settings.OperationRate, settings.Storages = 100, int(seed)%(replicas+1)
 	}
 	total := 0
 	for _, w := range weights {
@@ -213,8 +261,8 @@ func Draw(seed uint64, duration time.Duration, only ...Kind) (Settings, []Fault)
 	}
 	short := duration < longRun
 	var faults []Fault
-	deck := deal(random, short) // each kind once before the weights apply, so that none is left out
-	for at := between(1, 3); at < duration || len(deck) > 0 && duration >= shortestRun; {
+	deck := deal(random, weights, short) // each kind once before the weights apply, so that none is left out
+	for at := between(1, 3); at < duration || len(deck) > 0 && duration >= shortestRun && replicas == 1; {
 		var i int
 		if len(deck) > 0 {
 			i, deck = deck[0], deck[1:]
@@ -230,7 +278,7 @@ func Draw(seed uint64, duration time.Duration, only ...Kind) (Settings, []Fault)
 			continue
 		}
 		most := w.most
-		if short && !w.kind.beside() {
+		if short && !w.kind.beside() && !w.kind.ofReplicas() {
 			most = min(most, duration.Seconds()/25)
 		}
 		f := Fault{At: at, Kind: w.kind, Hold: between(w.least, max(w.least, most))}
@@ -268,10 +316,13 @@ func Draw(seed uint64, duration time.Duration, only ...Kind) (Settings, []Fault)
 
 // deal returns the indexes of all kinds in random order. In a short run those that continue during others come early,
 // spread among the rest.
-func deal(random *rand.Rand, short bool) []int {
+func deal(random *rand.Rand, weights []weighted, short bool) []int {
 	deck := random.Perm(len(weights))
 	if !short {
 		return deck
+	}
+	if weights[0].kind.ofReplicas() {
+		return alternately(deck, func(i int) bool { return weights[i].kind.ofReplicas() })
 	}
 	const others = 3 // between two of them
 	var beside, rest, dealt []int
@@ -288,4 +339,16 @@ func deal(random *rand.Rand, short bool) []int {
 		beside, rest = beside[1:], rest[n:]
 	}
 	return append(dealt, rest...)
+}
+
+// alternately puts one of the chosen before each of the others, as long as there are any.
+func alternately(all []int, chosen func(int) bool) []int {
+	others := slices.DeleteFunc(slices.Clone(all), chosen)
+	first := slices.DeleteFunc(slices.Clone(all), func(i int) bool { return !chosen(i) })
+	var mixed []int
+	for len(first) > 0 && len(others) > 0 {
+		mixed = append(mixed, first[0], others[0])
+		first, others = first[1:], others[1:]
+	}
+	return slices.Concat(mixed, first, others)
 }

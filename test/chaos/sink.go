@@ -25,10 +25,13 @@ import (
 // Batch is the stored content of one request.
 type Batch struct {
 	At      time.Time
-	Life    int // of the Collector that sent it
+	Begun   time.Time // when it had arrived; it is stored later if the sink blocks
+	Life    int       // of the Collector that sent it
 	Records []harness.Record
 	// Doubt is why the Collector may not know that the batch was stored; "" if it certainly got the answer.
 	Doubt string
+	// Late means that another replica had begun a later term before it was stored.
+	Late bool
 }
 
 // Sink is an OTLP/gRPC server for logs. Its records stay stored, as on a disk, whether or not its answer arrived. It
@@ -44,10 +47,11 @@ type Sink struct {
 	stored    chan struct{} // closed when the next batch is stored
 	records   int
 	poison    *Poison
-	denied    map[denial]bool       // permanently refused, and not because of something else in the batch
-	deniedGap map[string][]Gap      // permanently refused gap records, by resource
-	refusals  map[string]int        // permanently refused records, by resource
-	states    map[string]fold.State // fold of the records, by resource
+	denied    map[denial]bool      // permanently refused, and not because of something else in the batch
+	deniedGap map[string][]Gap     // permanently refused gap records, by resource
+	refusals  map[string]int       // permanently refused records, by resource
+	states    map[string]*consumer // built from the records, by resource
+	replicas  bool
 }
 
 type behaviour int
@@ -79,9 +83,9 @@ type denial struct {
 const lifeHeader = "chaos-life"
 
 // StartSink starts a sink that ends with the test.
-func StartSink(t testing.TB) *Sink {
+func StartSink(t testing.TB, replicas bool) *Sink {
 	t.Helper()
-	s := &Sink{address: harness.FreeAddress(t), changed: make(chan struct{}), stored: make(chan struct{}), states: map[string]fold.State{},
+	s := &Sink{address: harness.FreeAddress(t), changed: make(chan struct{}), stored: make(chan struct{}), states: map[string]*consumer{}, replicas: replicas,
 		denied: map[denial]bool{}, deniedGap: map[string][]Gap{}, refusals: map[string]int{}}
 	s.Start(t)
 	t.Cleanup(s.Kill)
@@ -158,6 +162,7 @@ func (s *Sink) AwaitStored(ctx context.Context, within time.Duration) bool {
 
 // receive implements otlp.Handle.
 func (s *Sink) receive(ctx context.Context, logs plog.Logs) error {
+	begun := time.Now()
 	behaviour, err := s.admit(ctx)
 	if err != nil {
 		return err
@@ -167,7 +172,7 @@ func (s *Sink) receive(ctx context.Context, logs plog.Logs) error {
 	if err := s.deny(behaviour, records.All()); err != nil {
 		return err
 	}
-	batch := &Batch{At: time.Now(), Life: lifeOf(ctx), Records: records.All()}
+	batch := &Batch{At: time.Now(), Begun: begun, Life: lifeOf(ctx), Records: records.All()}
 	switch behaviour {
 	case unanswering:
 		batch.Doubt = "the sink stored it and was killed before its answer"
@@ -290,26 +295,16 @@ func (s *Sink) store(ctx context.Context, batch *Batch) bool {
 	s.batches = append(s.batches, batch)
 	s.records += len(batch.Records)
 	for _, record := range batch.Records {
-		if record.Object != nil {
-			s.apply(record)
+		state := s.states[record.Resource]
+		if state == nil {
+			state = newConsumer(s.replicas)
+			s.states[record.Resource] = state
 		}
+		state.add(batch.Life, record)
 	}
 	close(s.stored)
 	s.stored = make(chan struct{})
 	return true
-}
-
-func (s *Sink) apply(record harness.Record) {
-	state := s.states[record.Resource]
-	if state == nil {
-		state = fold.State{}
-		s.states[record.Resource] = state
-	}
-	if record.Object.Type == "DELETED" {
-		delete(state, record.Object.UID)
-		return
-	}
-	state[record.Object.UID] = record.Object.ResourceVersion
 }
 
 // answer records whether the answer that is being sent can arrive.
@@ -347,7 +342,10 @@ func (s *Sink) Differences(resource string, lives []Life, listed fold.State, sam
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var found []string
-	state := s.states[resource]
+	state := fold.State{}
+	if c := s.states[resource]; c != nil {
+		state = c.state
+	}
 	if len(state.DifferencesBut(listed, same)) > 0 {
 		state, _ = forget(state, unstored(lives, s.batches, resource), listed)
 	}

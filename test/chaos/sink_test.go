@@ -44,7 +44,7 @@ func requireStored(t *testing.T, s *Sink, doubts ...bool) {
 }
 
 func TestSinkRefusesForTheTimeBeing(t *testing.T) {
-	s := StartSink(t)
+	s := StartSink(t, false)
 	s.behave(unavailable)
 	if err := send(t, s, time.Minute); status.Code(err) != codes.Unavailable {
 		t.Errorf("answer: %v", err)
@@ -63,7 +63,7 @@ func TestSinkRefusesForTheTimeBeing(t *testing.T) {
 }
 
 func TestSinkLosesAnswers(t *testing.T) {
-	s := StartSink(t)
+	s := StartSink(t, false)
 	s.behave(losingAnswer)
 	if err := send(t, s, time.Minute); status.Code(err) != codes.Unavailable {
 		t.Errorf("answer: %v", err)
@@ -72,7 +72,7 @@ func TestSinkLosesAnswers(t *testing.T) {
 }
 
 func TestSinkBlocks(t *testing.T) {
-	s := StartSink(t)
+	s := StartSink(t, false)
 	s.behave(blocking)
 	if err := send(t, s, 200*time.Millisecond); status.Code(err) != codes.DeadlineExceeded {
 		t.Errorf("answer: %v", err)
@@ -82,7 +82,7 @@ func TestSinkBlocks(t *testing.T) {
 }
 
 func TestSinkKilledBeforeItsAnswer(t *testing.T) {
-	s := StartSink(t)
+	s := StartSink(t, false)
 	s.behave(unanswering)
 	answer := make(chan error)
 	go func() { answer <- send(t, s, time.Minute) }()

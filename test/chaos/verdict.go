@@ -38,6 +38,7 @@ type Evidence struct {
 	Prefix   string // of its keys in etcd
 	Lives    []Life // by number, from 1
 	Batches  []*Batch
+	Replicas bool            // the records come from several replicas, and a life is a term in which one of them led
 	Events   []harness.Event // of etcd
 	Until    int64           // the revision up to which everything must have been emitted
 	Listed   fold.State      // by the API server
@@ -69,6 +70,8 @@ type Verdict struct {
 	ReorderedAfterKill  int // after a later version that was emitted just before a crash
 	AfterRestore        int // repeated, or after a later version, because etcd was set back
 	Initial             int // complete initial states
+	Late                int // records of batches that were stored after a later term had begun
+	Restated            int // repeated because the initial state was emitted again after a takeover
 
 	Unstored int // objects that the Collector cannot know, see unstored
 
@@ -103,6 +106,7 @@ func Judge(e Evidence) Verdict {
 		seen      = map[identity]arrived{}
 		latest    = map[string]arrived{} // by UID
 		revisions = map[revisionOf]bool{}
+		built     = newConsumer(e.Replicas)
 	)
 	for index, batch := range e.Batches {
 		for _, record := range batch.Records {
@@ -110,6 +114,7 @@ func Judge(e Evidence) Verdict {
 				continue
 			}
 			v.Records++
+			built.add(batch.Life, record)
 			switch record.Event {
 			case "k8s.snapshot.end":
 				v.takeEnd(e, batch, record, sets)
@@ -129,10 +134,19 @@ func Judge(e Evidence) Verdict {
 			id := identity{now.record.UID, rv, now.record.Type}
 			before, again := seen[id]
 			last, known := latest[id.uid]
+			if batch.Late {
+				v.Late++
+				if !again {
+					seen[id] = now
+				}
+				continue
+			}
 			seen[id] = now
 			switch {
 			case known && e.undone(last, now):
 				v.AfterRestore++
+			case again && now.record.Type == "SNAPSHOT" && e.restated(now.record.Namespace, before.batch):
+				v.Restated++
 			case again:
 				v.takeDuplicate(e, before, now)
 				continue
@@ -191,7 +205,7 @@ func Judge(e Evidence) Verdict {
 			v.Invented = append(v.Invented, record.String())
 		}
 	}
-	state, forgotten := forget(fold.Fold(emitted), unstored(e.Lives, e.Batches, e.Resource), e.Before, e.Listed)
+	state, forgotten := forget(built.state, unstored(e.Lives, e.Batches, e.Resource), e.Before, e.Listed)
 	v.Unstored = forgotten
 	v.Differences = harness.DifferencesFromEither(state, e.Before, e.Listed, history.contents.Same)
 	return v
@@ -244,6 +258,9 @@ func (v *Verdict) takeEnd(e Evidence, batch *Batch, record harness.Record, sets 
 	v.Initial++
 	namespace := streamText(record, "k8s.namespace.name")
 	before, again := sets[namespace]
+	if again && e.restated(namespace, before.batch) {
+		return // what changed in between still has to be emitted, or be in that gap
+	}
 	if again && !e.unsettled(before.batch, batch) {
 		if !slices.ContainsFunc(e.Rescoped, func(at time.Time) bool { return at.After(before.batch.At) && at.Before(batch.At) }) {
 			v.Unexplained = append(v.Unexplained, fmt.Sprintf("the initial state was emitted in life %d and again in life %d%s",

@@ -28,6 +28,7 @@ import (
 type Writer struct {
 	client dynamic.Interface
 	seed   uint64
+	rate   int                        // operations per second, if the machine is fast enough
 	exists map[*objects][]atomic.Bool // believed to exist, by slot
 
 	cancel  context.CancelFunc
@@ -43,14 +44,13 @@ const (
 	writers          = 6
 	quietWriter      = 1 << 20 // the number of the worker that changes quiet resources
 	quietPause       = 25 * time.Second
-	operationRate    = 300 // per second, if the machine is fast enough
 	operationTimeout = 15 * time.Second
 	retryPause       = 200 * time.Millisecond // after the API server did not answer
 )
 
 // NewWriter returns a writer that has written nothing yet.
-func NewWriter(c *harness.Cluster, seed uint64) *Writer {
-	w := &Writer{client: c.Dynamic, seed: seed, exists: map[*objects][]atomic.Bool{}, counts: map[string]int{}}
+func NewWriter(c *harness.Cluster, seed uint64, perSecond int) *Writer {
+	w := &Writer{client: c.Dynamic, seed: seed, rate: perSecond, exists: map[*objects][]atomic.Bool{}, counts: map[string]int{}}
 	for _, o := range all {
 		w.exists[o] = make([]atomic.Bool, o.slots)
 	}
@@ -61,7 +61,7 @@ func NewWriter(c *harness.Cluster, seed uint64) *Writer {
 func (w *Writer) Start(t testing.TB) {
 	ctx, cancel := context.WithCancel(context.Background())
 	w.cancel = cancel
-	limit := rate.NewLimiter(operationRate, operationRate/4)
+	limit := rate.NewLimiter(rate.Limit(w.rate), w.rate/4)
 	for worker := range uint64(writers) {
 		random := rand.New(rand.NewPCG(w.seed, worker))
 		w.running.Go(func() {

@@ -1,0 +1,177 @@
+package chaos
+
+import (
+	"testing"
+	"time"
+
+	"github.com/k8swatchlist/k8swatchlistreceiver/test/harness"
+)
+
+const log = "2026-01-01T00:00:02.000Z\tinfo\treplica.go:1\tthis replica leads\t{\"term\": 1, \"took\": \"500ms\"}\n" +
+	"2026-01-01T00:00:20.000Z\twarn\treplica.go:1\tthis replica no longer leads\t{\"term\": 1}\n" +
+	"2026-01-01T00:00:40.000Z\tinfo\treplica.go:1\tthis replica leads\t{\"term\": 3, \"took\": 0.25}\n"
+
+func TestTurnsInALog(t *testing.T) {
+	want := []turn{
+		{term: 1, life: 7, begun: second(1.5), logged: second(2), lost: second(20)},
+		{term: 3, life: 7, begun: second(39.75), logged: second(40)},
+	}
+	got := turnsOf(7, log)
+	if len(got) != len(want) {
+		t.Fatalf("turns: %v", got)
+	}
+	for i := range want {
+		if got[i] != want[i] {
+			t.Errorf("turn %v, want %v", got[i], want[i])
+		}
+	}
+}
+
+func TestEndOfATerm(t *testing.T) {
+	stopped, killed := Life{Number: 1, Ended: second(50)}, Life{Number: 1, Ended: second(50), Killed: true}
+	lost := turn{term: 2, life: 1, begun: second(1), logged: second(1), lost: second(20)}
+	kept := turn{term: 2, life: 1, begun: second(1), logged: second(1)}
+	for name, c := range map[string]struct {
+		process    Life
+		of         turn
+		isolations []isolation
+		caused     []Cause
+		want       Life
+	}{
+		"an orderly stop": {process: stopped, of: kept, want: Life{Number: 2, Ended: second(50)}},
+		"a kill":          {process: killed, of: kept, want: Life{Number: 2, Ended: second(50), Killed: true}},
+		"a pause": {
+			process: stopped, of: lost, isolations: []isolation{{life: 1, from: second(8), to: second(20), paused: true}},
+			want: Life{Number: 2, Ended: second(8), Killed: true},
+		},
+		"a pause of another one": {
+			process: killed, of: kept, isolations: []isolation{{life: 2, from: second(45), paused: true}},
+			want: Life{Number: 2, Ended: second(50), Killed: true},
+		},
+		"a pause long ago": {
+			process: killed, of: kept, isolations: []isolation{{life: 1, from: second(8), to: second(20), paused: true}},
+			want: Life{Number: 2, Ended: second(50), Killed: true},
+		},
+		"a kill while the API server is down": {
+			process: killed, of: kept, caused: []Cause{{APIServerKilled, second(47), second(60), 1}},
+			want: Life{Number: 2, Ended: second(47), Killed: true},
+		},
+		"lost without a fault": {process: stopped, of: lost, want: Life{Number: 2, Ended: second(14), Killed: true}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := &run{lives: []Life{c.process}, isolations: c.isolations, caused: c.caused, result: &Result{Done: map[string]int{}}}
+			if got := r.lifeOf(c.of); got != c.want {
+				t.Errorf("the term ended %+v, want %+v", got, c.want)
+			}
+		})
+	}
+}
+
+func TestBatchAfterALaterTerm(t *testing.T) {
+	turns := []turn{{term: 1, life: 1, begun: second(1), logged: second(1)}, {term: 2, life: 2, begun: second(20), logged: second(21)}}
+	pauses := []isolation{{life: 1, from: second(10), to: second(30), paused: true}}
+	for name, c := range map[string]struct {
+		begun []float64
+		life  int
+		want  int
+	}{
+		"before it":              {begun: []float64{9, 20.5}, life: 1},
+		"of the later term":      {begun: []float64{22, 31}, life: 2},
+		"one after a pause":      {begun: []float64{30.5}, life: 1},
+		"two after a pause":      {begun: []float64{30.5, 30.6}, life: 1, want: 1},
+		"one long after a pause": {begun: []float64{33}, life: 1, want: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var batches []*Batch
+			for _, at := range c.begun {
+				batches = append(batches, &Batch{Begun: second(at), At: second(at), Life: c.life})
+			}
+			if found, _ := begunLate(turns, batches, pauses); len(found) != c.want {
+				t.Errorf("found %q, want %d", found, c.want)
+			}
+		})
+	}
+}
+
+func TestConsumerOfReplicas(t *testing.T) {
+	begin := harness.Record{Event: "k8s.snapshot.begin", Resource: "pods"}
+	for name, c := range map[string]struct {
+		records []harness.Record
+		want    string // version of a; "": it is gone
+	}{
+		"an older version arrives late": {records: []harness.Record{live("MODIFIED", "a", 9), live("MODIFIED", "a", 7)}, want: "9"},
+		"a change after the deletion":   {records: []harness.Record{live("DELETED", "a", 9), live("MODIFIED", "a", 7)}},
+		"not in a later set":            {records: []harness.Record{live("ADDED", "a", 3), begin, about("SNAPSHOT", "initial", "b", 2), end(9)}},
+		"in a later set":                {records: []harness.Record{live("ADDED", "a", 3), begin, about("SNAPSHOT", "initial", "a", 3), end(9)}, want: "3"},
+		"a set that is not complete":    {records: []harness.Record{live("ADDED", "a", 3), begin, about("SNAPSHOT", "initial", "b", 2)}, want: "3"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			built := newConsumer(true)
+			for _, record := range c.records {
+				built.add(1, record)
+			}
+			if got := built.state["a"]; got != c.want {
+				t.Errorf("the object is at %q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+func TestVerdictOnReplicas(t *testing.T) {
+	five, six, seven, eight := live("MODIFIED", "a", 5), live("ADDED", "b", 6), live("MODIFIED", "a", 7), live("DELETED", "b", 8)
+	replicas := func(s *story) *story { s.Replicas = true; return s }
+	late := func(s *story) *story { s.Batches[len(s.Batches)-1].Late = true; return s }
+	incomplete := func(s *story) *story { s.Batches[0].Records = s.Batches[0].Records[:1]; return s }
+	again := about("SNAPSHOT", "initial", "a", 2)
+	for name, c := range map[string]struct {
+		story       *story
+		unexplained int
+		after       int
+		late        int
+		restated    int
+	}{
+		"repeated after a kill": {story: newStory().store(9, 1, "", five, six).store(12, 2, "", five, six, seven, eight), after: 2},
+		"repeated after an orderly stop": {
+			story: func() *story { s := newStory(); s.Lives[0].Killed = false; return s }().store(9, 1, "", five, six).store(12, 2, "", five, six, seven, eight), unexplained: 2,
+		},
+		"repeated long before the kill": {story: newStory().store(5, 1, "", five, six).store(12, 2, "", five, six, seven, eight), unexplained: 2},
+		"stored late":                   {story: late(newStory().store(9, 1, "", five).store(12, 2, "", six, seven, eight).store(13, 1, "", five)), late: 1},
+		"the initial state again": {
+			story:    newStory().store(5, 1, "", five, six).store(12, 2, "", again, because(reasonTakeover, gap(2, 8)), end(8), seven, eight),
+			restated: 1,
+		},
+		"the initial state again without a gap": {
+			story: newStory().store(5, 1, "", five, six).store(12, 2, "", again, end(8), seven, eight), unexplained: 2,
+		},
+		"the initial state again before it was published": {
+			story:    incomplete(newStory()).because().store(9, 1, "", end(3)).store(12, 2, "", again, because(reasonTakeover, gap(3, 4)), end(4), five, six, seven, eight),
+			restated: 1,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			v := Judge(replicas(c.story).Evidence)
+			if len(v.Unexplained) != c.unexplained || v.DuplicatesAfterKill != c.after || v.Late != c.late || v.Restated != c.restated {
+				t.Errorf("unexplained %q, after a kill %d, late %d, restated %d", v.Unexplained, v.DuplicatesAfterKill, v.Late, v.Restated)
+			}
+			if len(v.Lost)+len(v.Differences)+len(v.FalseGaps) > 0 {
+				t.Errorf("findings: %q", v.Findings())
+			}
+		})
+	}
+}
+
+func TestReplicasHaveTheirFaultsEarly(t *testing.T) {
+	_, faults := Draw(1, 100*time.Second, 3)
+	met := map[Kind]bool{}
+	for _, f := range faults {
+		met[f.Kind] = true
+	}
+	for _, kind := range []Kind{LeaderKilled, LeaderPaused, LeaderCutOff, RolledOut, AllKilled} {
+		if !met[kind] {
+			t.Errorf("no %s", kind)
+		}
+	}
+	if met[EtcdRestored] {
+		t.Error("an etcd that is set back is not covered")
+	}
+}
