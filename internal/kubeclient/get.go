@@ -7,12 +7,16 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
+	"net/http/httptrace"
 	"net/url"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/servertext"
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/watchlist"
 )
 
 const (
@@ -99,7 +103,9 @@ func (c *Client) send(ctx context.Context, cancel context.CancelCauseFunc, s *se
 	host := s.base.Host
 	target := s.base.JoinPath(g.path...)
 	target.RawQuery = g.query.Encode()
-	req, err := http.NewRequestWithContext(ctx, g.method, target.String(), bytes.NewReader(g.content))
+	var connected atomic.Bool
+	traced := httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { connected.Store(true) }})
+	req, err := http.NewRequestWithContext(traced, g.method, target.String(), bytes.NewReader(g.content))
 	if err != nil {
 		return nil, 0, err
 	}
@@ -125,6 +131,9 @@ func (c *Client) send(ctx context.Context, cancel context.CancelCauseFunc, s *se
 	}
 	if err != nil {
 		err = cause(ctx, err)
+		if timeout := net.Error(nil); !connected.Load() && errors.As(err, &timeout) && timeout.Timeout() {
+			err = fmt.Errorf("%w: %w", watchlist.ErrNoConnection, err)
+		}
 		if refusedByTLS(err) {
 			err = s.refused(err, time.Now())
 		}

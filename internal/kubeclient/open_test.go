@@ -193,6 +193,23 @@ func TestHeaderTimeout(t *testing.T) {
 	})
 }
 
+// A server that cannot be reached has not seen the request, which is another error than that of one that does not answer.
+func TestNoConnection(t *testing.T) {
+	request := watchlist.Request{Scope: pods, API: podAPI}
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer silent.Close() //nolint:errcheck // nothing was written
+	client := newTestClient(t, &rest.Config{Host: "https://" + silent.Addr().String(), QPS: 1000, Burst: 1000}, WithHeaderTimeout(100*time.Millisecond))
+	_, err = client.Open(t.Context(), request)
+	require.ErrorIs(t, err, watchlist.ErrNoConnection)
+	require.ErrorContains(t, err, `in all namespaces: cannot connect: no answer from 127.0.0.1:`)
+
+	client = serve(t, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, WithHeaderTimeout(time.Second))
+	_, err = client.Open(t.Context(), request)
+	require.ErrorContains(t, err, "no answer from")
+	require.NotErrorIs(t, err, watchlist.ErrNoConnection)
+}
+
 func TestHeaderTimeoutDoesNotBoundTheBody(t *testing.T) {
 	eachProtocol(t, func(t *testing.T, start func(http.HandlerFunc) *rest.Config) {
 		const timeout = time.Second

@@ -47,10 +47,13 @@ func isExpired(err error) bool {
 	return apierrors.IsResourceExpired(err) || apierrors.IsGone(err) || statusCode(err) == http.StatusGone
 }
 
+// ErrNoConnection marks the error of an Opener that could not connect in time, so that the server has not seen the request.
+var ErrNoConnection = errors.New("cannot connect")
+
 // isUnanswered reports whether the request was sent and nothing came back.
 func isUnanswered(err error) bool {
 	var timeout net.Error
-	return errors.As(err, &timeout) && timeout.Timeout() && !errors.Is(err, context.DeadlineExceeded)
+	return errors.As(err, &timeout) && timeout.Timeout() && !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, ErrNoConnection)
 }
 
 // namesInitialEvents reports whether the server refuses to stream the initial state.
