@@ -32,6 +32,7 @@ type replica struct {
 	*election
 	leadership elector.Leadership
 	yield      func()          // gives the leadership up for another replica; not with an extension
+	doubt      func()          // makes the election prove the leadership again; not with an extension, which learns of terms
 	published  takeover.Leases // the Lease with the progress
 	timeout    time.Duration   // of a request, and of the last write
 	// reportPublish and reportFetch note whether the progress can be written and read.
@@ -104,7 +105,7 @@ func (r *watchlistReceiver) newReplica(host component.Host) (*replica, error) {
 			r.set.Logger.Warn("cannot take part in the leader election, will try again", f...)
 		}),
 	})
-	x.leadership, x.yield = own, own.Yield
+	x.leadership, x.yield, x.doubt = own, own.Yield, own.Doubt
 	x.divide()
 	return x, nil
 }
@@ -206,6 +207,9 @@ func (x *replica) run(ctx context.Context) {
 			return
 		case <-x.leadership.Changes():
 		case <-x.termOver:
+			if x.doubt != nil {
+				x.doubt()
+			}
 			x.demote("another replica has begun a later term")
 		case <-ticker.C:
 		}
@@ -413,6 +417,7 @@ func (x *replica) isStuck() bool {
 // demote makes the leader a standby again. What was not accepted is read again by whoever leads next.
 func (x *replica) demote(why string) {
 	x.set.Logger.Warn("this replica no longer leads", zap.Int("term", x.publisher.Term()), zap.String("identity", x.identity), zap.String("reason", why))
+	x.session.cancel() // first, or a reader would take the end of the delivery for a queue that is full
 	now, cancel := context.WithCancel(context.Background())
 	cancel()
 	_ = x.delivery.Shutdown(now) // the records that are left are those that are read again

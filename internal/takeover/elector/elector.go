@@ -48,6 +48,7 @@ type Elector struct {
 	Options
 	changes signal
 	yields  signal
+	doubts  signal
 
 	mu       sync.Mutex
 	leads    bool
@@ -67,7 +68,7 @@ type Elector struct {
 
 // New returns an elector that does nothing before Run.
 func New(o Options) *Elector {
-	return &Elector{Options: o, changes: newSignal(), yields: newSignal()}
+	return &Elector{Options: o, changes: newSignal(), yields: newSignal(), doubts: newSignal()}
 }
 
 // Run implements [Leadership]. It competes for the Lease until ctx ends, and then releases it if it is held. So ctx has to
@@ -86,6 +87,8 @@ func (e *Elector) Run(ctx context.Context) {
 			e.mu.Lock()
 			e.yielding = false
 			e.mu.Unlock()
+		case <-e.doubts:
+			timer.Stop()
 		case <-ctx.Done():
 			timer.Stop()
 		}
@@ -101,6 +104,12 @@ func (e *Elector) Yield() {
 	e.mu.Unlock()
 	e.set(false, time.Time{})
 	e.yields.raise()
+}
+
+// Doubt ends the leadership until the Lease, which is read at once, proves it again: another replica acts as if it held it.
+func (e *Elector) Doubt() {
+	e.set(false, time.Time{})
+	e.doubts.raise()
 }
 
 // Deadline implements [Leadership]. Until then no other replica can hold the Lease.

@@ -384,6 +384,31 @@ func TestEditedByHand(t *testing.T) {
 	})
 }
 
+// A replica that finds that another one leads does not wait for its next renewal to read who holds the Lease. Otherwise the two
+// would replace each other's terms until then.
+func TestDoubt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &store{}
+		all := three(t, s)
+		holder := leader(all)
+		transitions := s.now().Transitions
+		holder.Doubt()
+		assert.False(t, holder.Leads())
+		await(t, retryPeriod/10, all, holder.Leads)
+		assert.Equal(t, transitions, s.now().Transitions, "it has held the Lease all the time")
+
+		s.mu.Lock()
+		s.version++
+		s.lease.Holder = "somebody"
+		s.mu.Unlock()
+		holder.Doubt()
+		assert.False(t, holder.Leads())
+		time.Sleep(retryPeriod / 10)
+		assert.False(t, holder.Leads())
+		await(t, longest, all, func() bool { return leader(all) != nil })
+	})
+}
+
 // What the API server refuses is reported with its reason.
 func TestNoRights(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
