@@ -27,6 +27,7 @@ MODEL_SEEDS ?= 20000
 COLLECTOR := bin/otelcol-watchlist
 COMMAND   := bin/k8swatchlist
 PEER      := bin/otelcol-peer
+ELECTOR   := bin/otelcol-elector
 VICTORIALOGS := bin/tools/victoria-logs
 CONTROLLERS := $(addprefix bin/story/,kube-controller-manager kube-scheduler kwok)
 PROGRESS  := tools/progress.sh
@@ -166,10 +167,11 @@ test-controlplane: ## Run the tests of the control plane, against its real binar
 	KUBEBUILDER_ASSETS=$$folder ../progress.sh "control plane tests" $(GO) test $(RACE) -timeout 20m ./...
 
 .PHONY: test-e2e
-test-e2e: $(COLLECTOR) $(PEER) $(VICTORIALOGS) bin/tools/monitoring ## Run the end-to-end tests, against a real control plane and the real collector
+test-e2e: $(COLLECTOR) $(PEER) $(ELECTOR) $(VICTORIALOGS) bin/tools/monitoring ## Run the end-to-end tests, against a real control plane and the real collector
 	@folder=$$($(GET_CONTROL_PLANE)) || exit; cd test && \
 	export KUBEBUILDER_ASSETS=$$folder OTELCOL_BINARY=$(CURDIR)/$(COLLECTOR) OTELCOL_PEER_BINARY=$(CURDIR)/$(PEER) \
-		VICTORIALOGS_BINARY=$(CURDIR)/$(VICTORIALOGS) MONITORING_BINARY=$(CURDIR)/bin/tools/monitoring && \
+		OTELCOL_ELECTOR_BINARY=$(CURDIR)/$(ELECTOR) VICTORIALOGS_BINARY=$(CURDIR)/$(VICTORIALOGS) \
+		MONITORING_BINARY=$(CURDIR)/bin/tools/monitoring && \
 	../tools/progress.sh "end-to-end tests" $(GO) test $(RACE) -v -timeout 30m ./e2e/... ./harness/... ./schema/... && \
 	../tools/progress.sh "no secret leaves the collector" $(GO) test $(RACE) -v -timeout 15m ./redaction/...
 
@@ -287,6 +289,10 @@ measure-first-run: ## Measure how long make run takes in a fresh clone with empt
 $(PEER): bench/peer-builder.yaml bin/tools/builder
 	@$(PROGRESS) "building the collector with contrib's receivers" bin/tools/builder --config bench/peer-builder.yaml
 	@cp bin/otelcol-peer-build/otelcol-peer $@.new && mv $@.new $@
+
+$(ELECTOR): $(SOURCES) go.mod go.sum test/elector-builder.yaml bin/tools/builder
+	@$(PROGRESS) "building the collector with the extension k8s_leader_elector" bin/tools/builder --config test/elector-builder.yaml
+	@cp bin/otelcol-elector-build/otelcol-elector $@.new && mv $@.new $@
 
 bin/bench/bench: $(BENCH_SOURCES) $(SOURCES)
 	@mkdir -p bin/bench

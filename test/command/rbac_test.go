@@ -3,6 +3,7 @@ package command
 import (
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -77,6 +78,61 @@ func TestCollectorRunsWithExactlyThePrintedRights(t *testing.T) {
 		if lines := collector.LogLines("no right"); len(lines) > 0 {
 			t.Errorf("with %v: the collector lacks rights: %q", flags, lines)
 		}
+	}
+}
+
+// Two replicas of which one takes over from the other need no more rights than are printed.
+func TestReplicasRunWithExactlyThePrintedRights(t *testing.T) {
+	t.Parallel()
+	const account = "replica"
+	const elected = "resources: [pods]\nleader_election: {enabled: true, retry_period: 1s}\n" // in the namespace of the pod
+	c := harness.StartCluster(t, controlplane.Options{AuditLog: true})
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: collectorNamespace}}
+	if _, err := c.Client.CoreV1().Namespaces().Create(t.Context(), namespace, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	apply(t, c, printedFor(t, elected, account))
+	config := collectorConfigOf(elected, serviceAccount(t, c, account))
+	for _, attributes := range []authorizationv1.ResourceAttributes{
+		{Verb: "watch", Version: "v1", Resource: "pods"},
+		{Verb: "get", Version: "v1", Group: "coordination.k8s.io", Resource: "leases", Namespace: collectorNamespace, Name: "k8s-watchlist-progress"},
+	} {
+		awaitRight(t, c, account, attributes)
+	}
+	start := func() *harness.Collector {
+		return harness.StartCollectorIn(t, []string{"POD_NAMESPACE=" + collectorNamespace}, config)
+	}
+	first := start()
+	first.AwaitLog(t, "this replica leads", catchUp)
+	first.Records.AwaitSnapshot(t, "pods", catchUp)
+	second := start()
+	n := 0
+	harness.Poll(t, catchUp, "the standby", func() string {
+		if n > 0 && len(second.LogLines("standby is ready")) > 0 {
+			return ""
+		}
+		c.CreatePods(t, fmt.Sprintf("before-%d", n), 1, harness.SmallPod) // the leader has to pass what the standby has read
+		n++
+		return "it is not ready"
+	})
+	first.Records.AwaitObject(t, "pods", fmt.Sprintf("before-%d-00000", n-1), "ADDED", catchUp)
+	first.Interrupt(t)
+	second.AwaitLog(t, "this replica leads", catchUp)
+	c.CreatePods(t, "after", 1, harness.SmallPod)
+	second.Records.AwaitObject(t, "pods", "after-00000", "ADDED", catchUp)
+	second.Interrupt(t)
+
+	leases := map[string]bool{}
+	for _, request := range c.RequestsOf(t, userOf(account)) {
+		if request.ResponseStatus.Code == 403 {
+			t.Errorf("forbidden: %s %s", request.Verb, request.RequestURI)
+		}
+		if request.ObjectRef.Resource == "leases" {
+			leases[request.Verb] = true
+		}
+	}
+	if want := map[string]bool{"create": true, "get": true, "update": true}; !maps.Equal(leases, want) {
+		t.Errorf("the verbs for Leases in the audit log are %v, want %v", leases, want)
 	}
 }
 
@@ -180,8 +236,10 @@ func defineIn(t *testing.T, c *harness.Cluster, scope, plural, kind, group strin
 	})
 }
 
-// collectorConfig is the configuration of a Collector.
-func collectorConfig(kubeconfig string) string {
+// collectorConfig is the configuration of a Collector with the receiver above.
+func collectorConfig(kubeconfig string) string { return collectorConfigOf(receiver, kubeconfig) }
+
+func collectorConfigOf(receiver, kubeconfig string) string {
 	indented := strings.ReplaceAll(strings.TrimSpace(receiver), "\n", "\n    ")
 	return fmt.Sprintf(`receivers:
   k8s_watchlist:
@@ -198,10 +256,15 @@ service:
 `, kubeconfig, indented, harness.OutputFile)
 }
 
-// printed returns what the command prints for a service account.
+// printed returns what the command prints for a service account and the receiver above.
 func printed(t *testing.T, account string, flags ...string) []*unstructured.Unstructured {
 	t.Helper()
-	config := writeFile(t, "collector.yaml", collectorConfig("kubeconfig"))
+	return printedFor(t, receiver, account, flags...)
+}
+
+func printedFor(t *testing.T, receiver, account string, flags ...string) []*unstructured.Unstructured {
+	t.Helper()
+	config := writeFile(t, "collector.yaml", collectorConfigOf(receiver, "kubeconfig"))
 	r := k8swatchlist(t, append([]string{
 		"rbac", "--config", config, "--namespace", collectorNamespace, "--service-account", account, "--name", account, "--offline",
 	}, flags...)...)
@@ -252,16 +315,21 @@ func awaitRights(t *testing.T, c *harness.Cluster, account, verb string) {
 		{Verb: verb, Version: "v1", Resource: "pods"},
 		{Verb: verb, Version: "v1", Group: "apps", Resource: "deployments", Namespace: "shop"},
 	} {
-		harness.Poll(t, catchUp, "the authorizer to know the bindings", func() string {
-			review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{User: userOf(account), ResourceAttributes: &attributes}}
-			review, err := c.Client.AuthorizationV1().SubjectAccessReviews().Create(t.Context(), review, metav1.CreateOptions{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if !review.Status.Allowed {
-				return review.Status.Reason
-			}
-			return ""
-		})
+		awaitRight(t, c, account, attributes)
 	}
+}
+
+func awaitRight(t *testing.T, c *harness.Cluster, account string, attributes authorizationv1.ResourceAttributes) {
+	t.Helper()
+	harness.Poll(t, catchUp, "the authorizer to know the bindings", func() string {
+		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{User: userOf(account), ResourceAttributes: &attributes}}
+		review, err := c.Client.AuthorizationV1().SubjectAccessReviews().Create(t.Context(), review, metav1.CreateOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !review.Status.Allowed {
+			return review.Status.Reason
+		}
+		return ""
+	})
 }

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -24,41 +25,64 @@ type replicas struct {
 	t       *testing.T
 	cluster *harness.Cluster
 	all     []*member // also those that have ended
-	more    string    // of the configuration
+	kind    kind
+}
+
+// kind is how replicas are configured.
+type kind struct {
+	more      string // of the receiver's configuration
+	stored    bool   // each has a storage of its own
+	extension bool   // contrib's extension elects the leader
+	audited   bool   // the API server logs requests
 }
 
 // member is one replica. It reaches the API server through a proxy.
 type member struct {
 	*harness.Collector
-	sink  *harness.Sink // a file would lose at a kill what the exporter has accepted
-	proxy *harness.Proxy
-	name  string
-	over  bool // it was stopped or killed
+	sink   *harness.Sink // a file would lose at a kill what the exporter has accepted
+	proxy  *harness.Proxy
+	name   string
+	folder string // of its storage, or ""
+	over   bool   // it was stopped or killed
 }
 
-func startReplicas(t *testing.T, c *harness.Cluster, n int, more string) *replicas {
+func startReplicas(t *testing.T, c *harness.Cluster, n int, k kind) *replicas {
 	t.Helper()
-	r := &replicas{t: t, cluster: c, more: more}
+	r := &replicas{t: t, cluster: c, kind: k}
 	for range n {
-		r.add("")
+		r.add()
 	}
 	return r
 }
 
-// add starts another replica, with a storage if folder is not "".
-func (r *replicas) add(folder string) *member {
+// add starts another replica.
+func (r *replicas) add() *member {
 	r.t.Helper()
-	m := &member{sink: harness.StartSink(r.t), proxy: harness.StartProxy(r.t, r.cluster.Address()), name: fmt.Sprintf("otelcol-%d", len(r.all))}
-	config := kubeconfig(r.cluster.KubeconfigVia(r.t, r.cluster.RESTConfig(), m.proxy.Address())) + `resources: [{name: pods}]
-leader_election: {enabled: true, lease_name: watchlist, lease_namespace: default, identity: ` + m.name + `,
-  lease_duration: 9s, renew_deadline: 6s, retry_period: 1s}
-` + r.more
-	if folder != "" {
-		config = stored(config, m.sink, folder)
-	} else {
-		config = unstored(config, m.sink)
+	folder := ""
+	if r.kind.stored {
+		folder = r.t.TempDir()
 	}
-	m.Collector = harness.StartCollector(r.t, config)
+	return r.addIn(folder)
+}
+
+// addIn starts another replica, which continues with the storage in a folder if that is not "".
+func (r *replicas) addIn(folder string) *member {
+	r.t.Helper()
+	m := &member{
+		sink: harness.StartSink(r.t), proxy: harness.StartProxy(r.t, r.cluster.Address()),
+		name: fmt.Sprintf("otelcol-%d", len(r.all)), folder: folder,
+	}
+	path := r.cluster.KubeconfigVia(r.t, r.cluster.RESTConfig(), m.proxy.Address())
+	receiver := kubeconfig(path) + "resources: [{name: pods}]\n" + r.kind.more
+	const lease = "lease_name: watchlist, lease_namespace: default, lease_duration: 9s, renew_deadline: 6s, retry_period: 1s"
+	switch elected := receiver + "\nleader_election: {enabled: true, identity: " + m.name + ", " + lease + "}\n"; {
+	case r.kind.extension:
+		m.Collector = harness.StartElector(r.t, []string{"KUBECONFIG=" + path}, byExtension(receiver, "{auth_type: kubeConfig, "+lease+"}", m.sink))
+	case folder != "":
+		m.Collector = harness.StartCollector(r.t, stored(elected, m.sink, folder))
+	default:
+		m.Collector = harness.StartCollector(r.t, unstored(elected, m.sink))
+	}
 	r.all = append(r.all, m)
 	return m
 }
@@ -89,9 +113,8 @@ func leads(m *member) bool {
 func (r *replicas) awaitReady() {
 	r.t.Helper()
 	harness.Poll(r.t, 2*catchUp, "the standbys", func() string {
-		lease, err := r.cluster.Client.CoordinationV1().Leases("default").Get(r.t.Context(), "watchlist-progress", metav1.GetOptions{})
-		if err != nil || !strings.Contains(lease.Annotations["k8s-watchlist.dev/progress"], `"w":`) {
-			return fmt.Sprintf("no position is published: %v %v", err, lease)
+		if w, err := r.published(); w == "" {
+			return fmt.Sprintf("no position is published: %v", err)
 		}
 		for _, m := range r.all {
 			log := m.Log()
@@ -99,6 +122,45 @@ func (r *replicas) awaitReady() {
 				continue
 			}
 			return m.name + " is not ready"
+		}
+		return ""
+	})
+}
+
+const (
+	electionLease      = "watchlist"
+	progressLease      = "watchlist-progress"
+	progressAnnotation = "k8s-watchlist.dev/progress"
+)
+
+// published returns the position that the leader has published, or "" and perhaps why there is none.
+func (r *replicas) published() (string, error) {
+	lease, err := r.cluster.Client.CoordinationV1().Leases("default").Get(r.t.Context(), progressLease, metav1.GetOptions{})
+	if err != nil {
+		return "", err
+	}
+	var p struct {
+		Readers map[string]struct{ W string }
+	}
+	if err := json.Unmarshal([]byte(lease.Annotations[progressAnnotation]), &p); err != nil {
+		return "", err
+	}
+	for _, reader := range p.Readers {
+		return reader.W, nil
+	}
+	return "", nil
+}
+
+// awaitPublished waits until the leader has published that everything up to now was accepted.
+func (r *replicas) awaitPublished() {
+	r.t.Helper()
+	var last int64 // the newest version of a pod
+	for _, rv := range r.cluster.List(r.t, harness.Pods).State {
+		last = max(last, revisionOf(rv))
+	}
+	harness.Poll(r.t, catchUp, "the position of the leader", func() string {
+		if w, err := r.published(); revisionOf(w) < last {
+			return fmt.Sprintf("it has published %q (%v), and a pod is at %d", w, err, last)
 		}
 		return ""
 	})
@@ -183,16 +245,17 @@ type takeovers struct {
 	stop  func() // writing
 }
 
-func startTakeovers(t *testing.T, n int, more string) *takeovers {
+func startTakeovers(t *testing.T, n int, k kind) *takeovers {
 	t.Helper()
-	c := harness.StartCluster(t, controlplane.Options{})
+	c := harness.StartCluster(t, controlplane.Options{AuditLog: k.audited})
 	c.CreatePods(t, "kept", 500, harness.SmallPod)
 	etcd := harness.ConnectEtcd(t, c)
-	x := &takeovers{replicas: startReplicas(t, c, n, more), etcd: etcd, truth: etcd.Watch(t, "/registry/pods/")}
+	x := &takeovers{replicas: startReplicas(t, c, n, k), etcd: etcd, truth: etcd.Watch(t, "/registry/pods/")}
 	x.from = x.leader().sink.Records.AwaitSnapshot(t, "pods", catchUp)
-	x.awaitReady()
+	// A standby that has read a later version than the leader has emitted is ready once the leader has passed that.
 	x.stop = write(t, c)
 	t.Cleanup(x.stop)
+	x.awaitReady()
 	return x
 }
 
@@ -212,19 +275,26 @@ func (x *takeovers) next(old *member) (now *member, took time.Duration) {
 	return now, time.Since(began)
 }
 
+// repeatsOfAKill is how many records may be repeated after a kill. In a second between two publications at most 50 changes are
+// made of an idle machine's four workers; then as many as the machine may be slow.
+const repeatsOfAKill = 150
+
+// repeated returns the records that have been emitted more than once so far.
+func (r *replicas) repeated() []string { return fold.Duplicates(r.objects()) }
+
 // finish stops writing and requires that every change was emitted. It returns the repeated records.
 func (x *takeovers) finish() []string {
 	x.t.Helper()
 	x.stop()
 	listed := x.awaitFold()
 	report(x.t, "events of etcd were not emitted", harness.NotEmitted(x.truth.Between(x.t, x.from, listed.ResourceVersion), x.objects()))
-	return fold.Duplicates(x.objects())
+	return x.repeated()
 }
 
 // The leader is stopped in order, again and again: nothing is lost and nothing is repeated.
 func TestTakeoverAfterStop(t *testing.T) {
 	t.Parallel()
-	x := startTakeovers(t, 3, "")
+	x := startTakeovers(t, 3, kind{})
 	for range 4 {
 		old := x.leader()
 		began := time.Now()
@@ -232,7 +302,7 @@ func TestTakeoverAfterStop(t *testing.T) {
 		stopped := time.Since(began)
 		now, took := x.next(old)
 		t.Logf("%s stopped in %s, %s leads %s after that", old.name, stopped.Round(time.Millisecond), now.name, took.Round(time.Millisecond))
-		x.add("")
+		x.add()
 		x.awaitReady()
 	}
 	report(t, "records were repeated", x.finish())
@@ -242,7 +312,7 @@ func TestTakeoverAfterStop(t *testing.T) {
 // The leader is killed, again and again: nothing is lost, and only what was accepted since the last publication is repeated.
 func TestTakeoverAfterKill(t *testing.T) {
 	t.Parallel()
-	x := startTakeovers(t, 3, "")
+	x := startTakeovers(t, 3, kind{})
 	const kills = 3
 	for range kills {
 		old := x.leader()
@@ -253,13 +323,12 @@ func TestTakeoverAfterKill(t *testing.T) {
 		if most := 9*time.Second + 44*time.Second/10 + 10*time.Second; took > most {
 			t.Errorf("the takeover took %s, want at most %s", took, most)
 		}
-		x.add("")
+		x.add()
 		x.awaitReady()
 	}
 	repeated := x.finish()
 	t.Logf("%d of %d records are repeated", len(repeated), len(x.objects()))
-	// In a second at most 50 changes are made; then as many as the machine may be slow.
-	if len(repeated) > kills*150 {
+	if len(repeated) > kills*repeatsOfAKill {
 		report(t, "records were repeated", repeated)
 	}
 	requireNothingRecovered(t, x.records())
@@ -268,7 +337,7 @@ func TestTakeoverAfterKill(t *testing.T) {
 // The leader is stopped for longer than its lease, as when a machine is suspended, and continued: it emits nothing more.
 func TestTakeoverFromStoppedProcess(t *testing.T) {
 	t.Parallel()
-	x := startTakeovers(t, 3, "")
+	x := startTakeovers(t, 3, kind{})
 	old := x.leader()
 	if err := syscall.Kill(old.PID(), syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
@@ -294,7 +363,7 @@ func TestTakeoverFromStoppedProcess(t *testing.T) {
 // The leader loses its connection to the API server. It stops before another one begins, and follows it later.
 func TestTakeoverFromIsolatedLeader(t *testing.T) {
 	t.Parallel()
-	x := startTakeovers(t, 2, "")
+	x := startTakeovers(t, 2, kind{})
 	old := x.leader()
 	old.proxy.Cut()
 	old.AwaitLog(t, "this replica no longer leads", catchUp)
@@ -315,12 +384,12 @@ func TestTakeoverFromIsolatedLeader(t *testing.T) {
 // reaches back, nothing else is needed. Otherwise the initial state is emitted again, with a gap record.
 func TestTakeoverAfterKillOfAll(t *testing.T) {
 	t.Parallel()
-	x := startTakeovers(t, 2, "")
+	x := startTakeovers(t, 2, kind{})
 	for _, m := range slices.Clone(x.all) {
 		m.kill(t)
 	}
 	x.cluster.CreatePods(t, "meanwhile", 3, harness.SmallPod)
-	x.add("")
+	x.add()
 	x.leader().sink.Records.AwaitObject(t, "pods", "meanwhile-00002", "ADDED", catchUp)
 	t.Logf("%d records are repeated", len(x.finish()))
 	requireNothingRecovered(t, x.records())
@@ -334,7 +403,7 @@ func TestTakeoverAfterKillOfAll(t *testing.T) {
 	x.cluster.CreatePods(t, "later", 3, harness.SmallPod)
 	x.etcd.CompactBehind(t, x.truth)
 	x.cluster.RestartAPIServer(t)
-	x.add("")
+	x.add()
 	x.leader().sink.Records.AwaitSnapshot(t, "pods", catchUp)
 	x.leader().sink.Records.Await(t, catchUp, "the record of the gap", func(records []harness.Record) string {
 		for _, record := range harness.OfStream(records, "pods", "k8s.watch.gap") {
@@ -350,7 +419,7 @@ func TestTakeoverAfterKillOfAll(t *testing.T) {
 func TestReplicaWithoutLeaderElection(t *testing.T) {
 	t.Parallel()
 	c := harness.StartCluster(t, controlplane.Options{})
-	r := startReplicas(t, c, 1, "")
+	r := startReplicas(t, c, 1, kind{})
 	r.leader()
 	r.awaitReady()
 	sink := harness.StartSink(t)
@@ -363,7 +432,7 @@ leader_election: {lease_name: watchlist, lease_namespace: default}
 // With step_down_after, a leader whose pipeline accepts nothing lets another one lead, whose pipeline does.
 func TestTakeoverFromLeaderWhosePipelineRefuses(t *testing.T) {
 	t.Parallel()
-	x := startTakeovers(t, 2, "standby: {step_down_after: 3s}\n")
+	x := startTakeovers(t, 2, kind{more: "standby: {step_down_after: 3s}\n"})
 	old := x.leader()
 	old.sink.Refuse(errors.New("not now"))
 	now, took := x.next(old)

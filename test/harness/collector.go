@@ -53,6 +53,12 @@ func StartPeer(t testing.TB, environment []string, config string) *Collector {
 	return startBinary(t, peerBinary(t), nil, environment, config)
 }
 
+// StartElector starts the Collector with our receiver and contrib's extension k8s_leader_elector.
+func StartElector(t testing.TB, environment []string, config string) *Collector {
+	t.Helper()
+	return startBinary(t, electorBinary(t), newDocumented(t), environment, config)
+}
+
 func startBinary(t testing.TB, binary string, d *documented, environment []string, config string, args ...string) *Collector {
 	t.Helper()
 	folder := t.TempDir()

@@ -33,6 +33,12 @@ func peerBinary(t testing.TB) string {
 	return binaryOf(t, "OTELCOL_PEER_BINARY")
 }
 
+// electorBinary is the path of the Collector with our receiver and the extension k8s_leader_elector.
+func electorBinary(t testing.TB) string {
+	t.Helper()
+	return binaryOf(t, "OTELCOL_ELECTOR_BINARY")
+}
+
 func binaryOf(t testing.TB, variable string) string {
 	t.Helper()
 	path := os.Getenv(variable)
