@@ -17,6 +17,7 @@ import (
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/scope"
 
 	"go.uber.org/goleak"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
@@ -285,5 +286,48 @@ func TestDiscovery(t *testing.T) {
 		if want := []string{"deployments", "nodes", "pods", "rollouts"}; !slices.Equal(names, want) {
 			t.Errorf("the resources are %v, want %v", names, want)
 		}
+	}
+}
+
+// Leases can be created once, and are updated only on top of what was read.
+func TestLeases(t *testing.T) {
+	_, o := start(t)
+	config, err := clientcmd.BuildConfigFromFlags("", o.Kubeconfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	config.QPS, config.Burst = 100, 100
+	client, err := kubeclient.New(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), timeout)
+	defer cancel()
+	leases := kubeclient.Leases{Client: client, Namespace: "bench", Name: "watchlist"}
+	if _, err := leases.Get(ctx); !apierrors.IsNotFound(err) {
+		t.Errorf("a Lease that does not exist: %v", err)
+	}
+	first, err := leases.Put(ctx, kubeclient.Lease{Holder: "one", Duration: time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := leases.Put(ctx, kubeclient.Lease{Holder: "two"}); !apierrors.IsAlreadyExists(err) {
+		t.Errorf("a Lease that exists: %v", err)
+	}
+	elsewhere := leases
+	elsewhere.Namespace = "other"
+	if _, err := elsewhere.Get(ctx); !apierrors.IsNotFound(err) {
+		t.Errorf("a Lease of another namespace: %v", err)
+	}
+	first.Holder = "three"
+	if _, err := leases.Put(ctx, first); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := leases.Put(ctx, first); !apierrors.IsConflict(err) {
+		t.Errorf("an update of what was changed since: %v", err)
+	}
+	if now, err := leases.Get(ctx); err != nil || now.Holder != "three" {
+		t.Errorf("it is %+v, %v", now, err)
 	}
 }

@@ -22,6 +22,7 @@ import (
 // Server is a running server.
 type Server struct {
 	resources []*Resource
+	leases    leases
 	versions  versions
 	ca        []byte // PEM
 	http      *http.Server
@@ -44,6 +45,7 @@ type Serves struct {
 // Start starts a server on loopback.
 func Start(seed uint64, resources ...Serves) (*Server, error) {
 	s := &Server{closing: make(chan struct{}), done: make(chan struct{}), more: make(chan struct{})}
+	s.leases.byPath = make(map[string]map[string]any)
 	s.versions.last.Store(firstVersion)
 	for _, r := range resources {
 		s.resources = append(s.resources, newResource(corpus.New(r.Kind, seed), r.Count))
@@ -122,7 +124,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		return
 	}
-	if !s.discover(w, r) {
+	if !s.lease(w, r) && !s.discover(w, r) {
 		writeStatus(w, http.StatusNotFound, metav1.StatusReasonNotFound, "the server could not find the requested resource")
 	}
 }

@@ -31,6 +31,8 @@ type Mirror struct {
 	// A snapshot hides what came and went before it. Its changes are the last of the tail from holeAt on, as far as holeEnd
 	// if the snapshot is complete. Before the hole, everything was read up to holeFrom.
 	holed           bool
+	first           bool // the hole is the first snapshot of a reader that has no checkpoint
+	compactAt       int  // the length of the tail at which an incomplete hole is compacted
 	holeAt, holeEnd int
 	holeFrom        string
 	holeTo          string // the version of the snapshot; "" while it is incomplete
@@ -54,23 +56,45 @@ func (m *Mirror) SetFault(isFault bool) {
 	m.bad = isFault
 }
 
-// Offer implements watchlist.Emitter.
+// Offer implements watchlist.Emitter. A snapshot is never kept waiting: the leader's position passes it only as a whole.
 func (m *Mirror) Offer(c watchlist.Change) bool {
+	stored, ok := m.offer(c)
+	if stored {
+		identity := waitingOf(&c)
+		m.accepted([]watchlist.Change{identity.change()})
+	}
+	return ok
+}
+
+// offer reports whether there was room for a change, or whether it is to be stored instead. While a reader without a
+// checkpoint reads its first snapshot, nobody relies on what is stored: without a position it is no checkpoint. So the
+// objects need not wait in the tail, where they would take more than in the checkpoint, but only the position does.
+func (m *Mirror) offer(c watchlist.Change) (stored, ok bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if len(m.tail) >= maxTail && c.Type != watchlist.Ended {
-		return false
+	inSnapshot := m.holed && m.holeTo == ""
+	if len(m.tail) >= maxTail && !inSnapshot && c.Type != watchlist.Ended {
+		return false, false
+	}
+	if inSnapshot && len(m.tail) >= m.compactAt {
+		m.compactLocked()
 	}
 	switch {
-	case !beginsHole(&c):
+	case !beginsHole(&c), inSnapshot:
 	case m.holed:
 		m.holeTo = "" // what was read in between becomes part of the hole
+		m.compactAt = len(m.tail) + maxTail
 	default:
+		m.compactAt = len(m.tail) + maxTail
 		m.holed, m.holeAt, m.holeFrom, m.holeTo = true, len(m.tail), m.read, ""
+		m.first = !m.base && m.read == ""
+	}
+	if m.first && isBare(&c) {
+		return true, true
 	}
 	m.tail = append(m.tail, waitingOf(&c))
 	if m.holed && m.holeTo == "" && (c.Closes || c.Verifies) {
-		m.holeTo, m.holeEnd = c.ReachedVersion(), len(m.tail)
+		m.holeTo, m.holeEnd, m.first = c.ReachedVersion(), len(m.tail), false
 	}
 	switch {
 	case c.Closes, c.Type == watchlist.Advanced:
@@ -78,7 +102,40 @@ func (m *Mirror) Offer(c watchlist.Change) bool {
 	case c.Advances:
 		m.read = later(m.read, c.Object.ResourceVersion)
 	}
-	return true
+	return false, true
+}
+
+// compactLocked removes from an incomplete hole what later changes of the same objects supersede, since it settles as a whole.
+// Otherwise it would grow for as long as snapshots fail beside a stream.
+func (m *Mirror) compactLocked() {
+	hole := m.tail[m.holeAt:]
+	last := make(map[watchlist.Key]watchlist.Type)
+	first := len(hole)
+	for i := len(hole) - 1; i >= 0; i-- {
+		c := &hole[i]
+		if c.typ.IsOfObject() || c.typ == watchlist.Known || c.typ == watchlist.Unchanged || c.typ == watchlist.Forgotten {
+			// One that says that nothing has changed is to be read with the change before it.
+			if later, ok := last[c.key]; ok && (later != watchlist.Unchanged || c.typ == watchlist.Unchanged) {
+				continue
+			}
+			last[c.key] = c.typ
+		}
+		first--
+		hole[first] = *c
+	}
+	n := copy(hole, hole[first:])
+	clear(hole[n:])
+	m.tail = m.tail[:m.holeAt+n]
+	m.compactAt = len(m.tail) + max(n, maxTail)
+}
+
+// isBare reports whether a change concerns one object and moves no position.
+func isBare(c *watchlist.Change) bool {
+	switch c.Type {
+	case watchlist.Known, watchlist.Deleted, watchlist.Forgotten:
+		return !c.Advances && !c.Closes && !c.Verifies
+	}
+	return false
 }
 
 // beginsHole reports whether a change belongs to a snapshot that stands for history.

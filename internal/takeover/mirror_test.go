@@ -78,7 +78,7 @@ func TestMirrorFollowsTheLeader(t *testing.T) {
 	assert.False(t, r.IsReady(at(5), false), "before anything was read")
 	r.offer(t, initial(10, "a", "b")...)
 	r.Settle(at(5))
-	assert.Empty(t, r.stored)
+	assert.Empty(t, r.at, "the objects have no position yet, so they are no checkpoint")
 	assert.False(t, r.IsReady(at(5), false))
 	r.offer(t, object(watchlist.Added, "c", 11), object(watchlist.Deleted, "a", 12), object(watchlist.Modified, "b", 13))
 	r.Settle(at(10))
@@ -152,7 +152,7 @@ func TestMirrorWithoutPosition(t *testing.T) {
 	r := newRig()
 	r.offer(t, initial(10, "a")...)
 	r.Settle(&Position{})
-	assert.Empty(t, r.stored)
+	assert.Empty(t, r.at)
 	assert.True(t, r.IsReady(&Position{}, false))
 }
 
@@ -169,4 +169,58 @@ func TestMirrorIsBounded(t *testing.T) {
 	r.Settle(at(10 + maxTail))
 	assert.NoError(t, <-waited)
 	assert.True(t, r.Offer(object(watchlist.Modified, "a", 11+maxTail)))
+}
+
+// The objects of a first snapshot need no room, however many there are, and are no checkpoint before the leader has passed it.
+func TestMirrorReadsAFirstSnapshotOfAnySize(t *testing.T) {
+	r := newRig()
+	for i := range maxTail + 10 {
+		if !r.Offer(ofSnapshot(watchlist.Known, strconv.Itoa(i), i+1)) {
+			t.Fatalf("no room for object %d", i)
+		}
+	}
+	gone := ofSnapshot(watchlist.Deleted, "3", maxTail+20)
+	gone.Inferred = true // a second attempt at the snapshot
+	r.offer(t, gone, advanced(maxTail+20, true), object(watchlist.Modified, "4", maxTail+21))
+	assert.Equal(t, 2, r.Tail())
+	assert.False(t, r.IsReady(at(maxTail+19), false))
+	_, whole := r.Whole(at(maxTail+19), false)
+	assert.False(t, whole)
+	r.Settle(at(maxTail + 19))
+	assert.Empty(t, r.at)
+	r.Settle(at(maxTail + 20))
+	assert.True(t, r.IsReady(at(maxTail+20), false))
+	assert.Equal(t, strconv.Itoa(maxTail+20), r.at)
+	assert.Len(t, r.stored, maxTail+9)
+	assert.Equal(t, "5", r.stored["4"])
+}
+
+// A later snapshot is stored as a whole or not at all, so it has to fit, too. Beside it, objects change any number of times.
+func TestMirrorReadsALaterSnapshotOfAnySize(t *testing.T) {
+	const most, changes = maxTail + 10, maxTail * 3
+	r := newRig()
+	r.offer(t, initial(10, "a")...)
+	r.Settle(at(10))
+	r.offer(t, suspected())
+	for i := range changes {
+		if !r.Offer(object(watchlist.Modified, "a", 11+i)) {
+			t.Fatalf("no room for change %d", i)
+		}
+	}
+	assert.Less(t, r.Tail(), maxTail+10)
+	for i := range most {
+		if !r.Offer(ofSnapshot(watchlist.Added, strconv.Itoa(i), i+1)) {
+			t.Fatalf("no room for object %d", i)
+		}
+	}
+	r.Settle(at(11))
+	assert.Equal(t, map[string]string{"a": "1"}, r.stored)
+	const end = changes + 100
+	r.offer(t, advanced(end, true))
+	r.Settle(at(end - 1))
+	assert.Equal(t, map[string]string{"a": "1"}, r.stored)
+	r.Settle(at(end))
+	assert.Len(t, r.stored, most+1)
+	assert.Equal(t, strconv.Itoa(10+changes), r.stored["a"])
+	assert.Zero(t, r.Tail())
 }

@@ -90,6 +90,33 @@ func (p *process) stop() error {
 	return nil
 }
 
+// kill ends the process at once.
+func (p *process) kill() error {
+	close(p.stopped)
+	p.sampling.Wait()
+	if !p.Running() {
+		return fmt.Errorf("it ended unexpectedly: %w\n%s", errors.Join(p.Err()), p.Tail())
+	}
+	_ = p.Kill() // how it ended is known
+	return nil
+}
+
+// awaitOutput waits until the process has printed a text, and returns when that was seen.
+func (p *process) awaitOutput(ctx context.Context, text string) (time.Duration, error) {
+	ticker := time.NewTicker(10 * time.Millisecond)
+	defer ticker.Stop()
+	for !strings.Contains(p.output.String(), text) {
+		select {
+		case <-ticker.C:
+		case <-p.Done():
+			return 0, fmt.Errorf("it ended unexpectedly: %w\n%s", errors.Join(p.Err()), p.Tail())
+		case <-ctx.Done():
+			return 0, fmt.Errorf("it did not log %q: %w\n%s", text, ctx.Err(), p.Tail())
+		}
+	}
+	return clock.Now(), nil
+}
+
 func (p *process) cpu() time.Duration {
 	used, err := clock.CPU(p.PID())
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 )
 
 // Scenarios lists the scenarios in the order of their runs.
-var Scenarios = []string{"initial", "live", "latency", "idle", "swap", "restart", "inventory", "counts", "real", "before", "telemetry"}
+var Scenarios = []string{"initial", "live", "latency", "idle", "swap", "restart", "inventory", "counts", "replicas", "real", "before", "telemetry"}
 
 // Run runs the scenarios.
 func (s *Session) Run(ctx context.Context) error {
@@ -16,7 +16,7 @@ func (s *Session) Run(ctx context.Context) error {
 	defer func() { s.Results.Took = time.Since(began).Round(time.Second) }()
 	run := map[string]func(context.Context) error{
 		"initial": s.initial, "live": s.live, "latency": s.latency, "idle": s.idle, "swap": s.swap, "restart": s.restart,
-		"inventory": s.inventory, "counts": s.counts, "real": s.real, "before": s.before, "telemetry": s.telemetry,
+		"inventory": s.inventory, "counts": s.counts, "replicas": s.replicas, "real": s.real, "before": s.before, "telemetry": s.telemetry,
 	}
 	for _, scenario := range Scenarios {
 		if !s.wants(scenario) || scenario == "real" && len(s.Real) == 0 || scenario == "before" && s.Before == "" ||

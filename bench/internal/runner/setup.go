@@ -29,6 +29,8 @@ type setup struct {
 	relist    string // our receiver's interval, and the peer's
 	storage   string // our receiver's folder
 	telemetry string // level of the Collector's own metrics; "": normal
+	elects    bool   // our receiver is one of several replicas
+	shard     string // our receiver's shard, as YAML
 }
 
 // contenderKind is a kind of contender.
@@ -97,6 +99,12 @@ func ours(body string, collector func(*Session) string) func(*Session, setup) (*
 		if of.telemetry == "detailed" {
 			receiver += "    telemetry: {detailed: true}\n"
 		}
+		if of.elects {
+			receiver += "    leader_election: {enabled: true, lease_name: watchlist, lease_namespace: bench}\n"
+		}
+		if of.shard != "" {
+			receiver += "    shard: " + of.shard + "\n"
+		}
 		extensions := ""
 		if of.storage != "" {
 			receiver += "    storage: file_storage\n"
@@ -147,12 +155,16 @@ func (s *Session) startCollector(binary, name, receiver, extensions string, of s
 	if extensions != "" {
 		service = "  extensions: [file_storage]\n"
 	}
+	level := "warn"
+	if of.elects {
+		level = "info" // replicas log what they become
+	}
 	config := fmt.Sprintf("receivers:%sexporters: %s\n%sservice:\n%s"+`  pipelines:
     logs: {receivers: [%s], exporters: [%s]}
   telemetry:
-    logs: {level: warn}
+    logs: {level: %s}
     metrics: %s
-`, receiver, exporters, extensions, service, name, exporter, pull)
+`, receiver, exporters, extensions, service, name, exporter, level, pull)
 	s.started++ // several may run at once
 	path := filepath.Join(s.folder, fmt.Sprintf("%s-%d.yaml", name, s.started))
 	if err := os.WriteFile(path, []byte(config), 0o600); err != nil {

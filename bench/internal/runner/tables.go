@@ -101,6 +101,21 @@ var tables = []table{
 		{key: "peak_mb", title: "peak RSS MB", format: "%.0f"},
 		{key: "wall_s", title: "wall s", format: "%.2f"},
 	}},
+	{scenario: "replicas", title: "Replicas and shards", count: "pods of 2 KB", columns: []column{
+		{key: "cpu_total_s", title: "CPU s with start-up", format: "%.1f"},
+		{key: "wall_s", title: "wall s", format: "%.1f"},
+		{key: "peak_mb", title: "peak RSS MB", format: "%.0f"},
+		{key: "rss_mb", title: "RSS MB at the end", format: "%.0f"},
+		{key: "records", title: "records", format: "%.0f"},
+	}},
+	{scenario: "takeover", title: "Takeover after a kill, 500 changes meanwhile", count: "pods of 2 KB", columns: []column{
+		{key: "leads_s", title: "s from the kill until the standby leads", format: "%.1f"},
+		{key: "caught_up_s", title: "s until it has emitted the changes", format: "%.1f"},
+		{key: "records", title: "records", format: "%.0f"},
+		{key: "cpu_s", title: "CPU s", format: "%.1f"},
+		{key: "peak_mb", title: "peak RSS MB", format: "%.0f"},
+		{key: "rss_mb", title: "RSS MB at the end", format: "%.0f"},
+	}},
 	{scenario: "real", title: "What the initial state costs a real kube-apiserver", count: "pods of 8 KB", columns: []column{
 		{key: "server_cpu_s", title: "CPU s of kube-apiserver", format: "%.2f", spread: true},
 		{key: "server_cpu_s", title: "× floor", format: "%.2f", over: floorRatio},
