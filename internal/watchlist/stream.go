@@ -179,6 +179,10 @@ func (s *stream) read(ctx context.Context, opener Opener, req Request) error {
 		buffer = append(bufferFor(buffer, size, len(tail)), tail...)
 		whole, err := readFrames(body, &buffer)
 		size = nextReadBytes(size, len(buffer)-len(tail))
+		if err == nil {
+			// Before the chunk is sent: once it is taken, its buffer may be in the pool, and another stream write into it.
+			tail = append(tail[:0], buffer[whole:]...)
+		}
 		if whole > 0 && !s.send(ctx, chunk{frames: buffer[:whole], buffer: buffer}) {
 			return ctx.Err()
 		}
@@ -199,7 +203,6 @@ func (s *stream) read(ctx context.Context, opener Opener, req Request) error {
 			// What follows the last newline is a frame that was cut: it is useless.
 			return err
 		}
-		tail = append(tail[:0], buffer[whole:]...)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"runtime"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -79,6 +80,36 @@ func TestStreamManySmallLines(t *testing.T) {
 	lines, err := readAll(t, strings.NewReader(strings.Join(want, "\n")+"\n"))
 	assert.ErrorIs(t, err, io.EOF)
 	assert.Equal(t, want, lines)
+}
+
+// Streams share large buffers. Once a chunk was taken, another stream may write into its buffer.
+func TestStreamsShareBuffers(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // so that the stream goes on only when this goroutine waits
+	const lines = 100
+	line := strings.Repeat("a", 300_000)
+	body := strings.NewReader(strings.Repeat(line+"\n", lines))
+	s := openStream(t.Context(), openerFunc(func(context.Context) (io.ReadCloser, error) { return io.NopCloser(body), nil }), Request{})
+	defer s.close()
+	got := 0
+	for {
+		for range 100 {
+			runtime.Gosched() // until the stream waits with its chunk
+		}
+		if err := s.take(<-s.chunks); err != nil {
+			assert.ErrorIs(t, err, io.EOF)
+			break
+		}
+		for l, ok := s.next(); ok; l, ok = s.next() {
+			got++
+			if string(l) != line {
+				t.Fatalf("line %d is damaged", got)
+			}
+		}
+		other := largeBuffers.Get().(*[maxReadBytes]byte)
+		copy(other[:], bytes.Repeat([]byte("x"), maxReadBytes))
+		largeBuffers.Put(other)
+	}
+	assert.Equal(t, lines, got)
 }
 
 func TestStreamBoundsFrames(t *testing.T) {

@@ -36,7 +36,7 @@ func TestFaultsPageNamesWhatExists(t *testing.T) {
 func knownTests(t *testing.T) map[string]bool {
 	t.Helper()
 	known := map[string]bool{}
-	for _, pattern := range []string{"*_test.go", "../../*_test.go", "../../internal/*/*_test.go", "../../internal/*/*/*_test.go"} {
+	for _, pattern := range []string{"*_test.go", "../../*_test.go", "../../internal/*/*_test.go", "../../internal/*/*/*_test.go", "../command/*_test.go"} {
 		for _, file := range matching(t, pattern) {
 			content, err := os.ReadFile(file)
 			if err != nil {
