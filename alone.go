@@ -25,12 +25,10 @@ var laterPod = regexp.MustCompile(`^.+-[1-9][0-9]{0,2}$`)
 // record. It only looks; nothing depends on the answer.
 func (r *watchlistReceiver) warnOfReplicas(ctx context.Context) {
 	if pod := os.Getenv(podNameVariable); laterPod.MatchString(pod) && r.cfg.Shard.Total <= 1 {
-		r.set.Logger.Warn("this pod seems to be one of several replicas, each of which emits every record: enable leader_election, or run one replica",
+		r.set.Logger.Warn("this pod looks like one of several replicas, and each of them emits every record: enable leader_election, or run one replica",
 			zap.String("pod", pod))
 	}
-	select {
-	case <-time.After(rightsDelay): // readers go first
-	case <-ctx.Done():
+	if !afterReaders(ctx) {
 		return
 	}
 	if holder := r.otherReplica(ctx); holder != "" {
@@ -41,13 +39,12 @@ func (r *watchlistReceiver) warnOfReplicas(ctx context.Context) {
 
 // otherReplica returns the holder of the Lease in which a leader would publish its progress, if somebody does.
 func (r *watchlistReceiver) otherReplica(ctx context.Context) string {
-	suffix := ""
-	if index, err := r.cfg.Shard.index(); err == nil && r.cfg.Shard.Total > 1 {
-		suffix = shardSuffix(index, r.cfg.Shard.Total)
+	suffix, err := r.cfg.leaseSuffix()
+	if err != nil {
+		return ""
 	}
 	_, progress := r.cfg.electionLeases(r.set.ID, suffix)
 	if progress.Namespace == "" {
-		var err error
 		if progress.Namespace, err = podNamespace(); err != nil {
 			return "" // not in a pod
 		}

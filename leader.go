@@ -224,6 +224,18 @@ func (c *Config) leaseSuffixes() []string {
 	return suffixes
 }
 
+// leaseSuffix returns what is added to the names of this receiver's Leases.
+func (c *Config) leaseSuffix() (string, error) {
+	if c.Shard.Total <= 1 {
+		return "", nil
+	}
+	index, err := c.Shard.index()
+	if err != nil {
+		return "", fmt.Errorf("shard.index: %w", err)
+	}
+	return shardSuffix(index, c.Shard.Total), nil
+}
+
 func shardSuffix(index, total int) string { return fmt.Sprintf("-%d-of-%d", index, total) }
 
 // ElectionLease is the namespace and name of a Lease that the replicas share. Namespace "" is that of the pod.
@@ -326,14 +338,13 @@ func (c *Config) election(id component.ID) (*election, error) {
 	if !e.Enabled && c.K8sLeaderElector == nil {
 		return nil, nil
 	}
-	suffix, division, divided := "", ElectionLease{}, ""
+	suffix, err := c.leaseSuffix()
+	if err != nil {
+		return nil, err
+	}
+	division, divided := ElectionLease{}, ""
 	if c.Shard.Total > 1 {
 		division, divided = c.divisionLease(id), fmt.Sprintf("%d shards by %s", c.Shard.Total, c.Shard.By)
-		index, err := c.Shard.index()
-		if err != nil {
-			return nil, fmt.Errorf("shard.index: %w", err)
-		}
-		suffix = shardSuffix(index, c.Shard.Total)
 	}
 	of := &election{
 		extension:       c.K8sLeaderElector,

@@ -11,14 +11,22 @@ import (
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/scope"
 )
 
-// rightsDelay is how long after the start of reading it is asked which rights are missing: readers go first.
-const rightsDelay = 5 * time.Second
+// questionsDelay is how long after the start of reading the API server is asked what reading does not need: readers go first.
+const questionsDelay = 5 * time.Second
+
+// afterReaders waits for that long, and reports whether ctx has not ended meanwhile.
+func afterReaders(ctx context.Context) bool {
+	select {
+	case <-time.After(questionsDelay):
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
 
 // reportRights logs which rights are missing.
 func (r *watchlistReceiver) reportRights(ctx context.Context) {
-	select {
-	case <-time.After(rightsDelay):
-	case <-ctx.Done():
+	if !afterReaders(ctx) {
 		return
 	}
 	specs := r.cfg.Specs()

@@ -68,15 +68,12 @@ func (s *session) stop() {
 	s.running.Wait()
 }
 
-func (r *watchlistReceiver) newReader(t catalog.Target) catalog.Reader {
-	telemetry := r.telemetry.begin(t.Scope)
-	o := watchlist.Options{
+// readsOf returns what the reader of a standby has in common with one that emits records.
+func (r *watchlistReceiver) readsOf(t catalog.Target) watchlist.Options {
+	return watchlist.Options{
 		Scope:          t.Scope,
 		API:            t.API,
 		Knowledge:      t.Knowledge,
-		Plan:           r.redaction.Plan(t.Scope.Group, t.Scope.Resource, redactionObserver{telemetry.resourceTelemetry}).WithFields(r.cfg.fields(t.Scope)),
-		Opener:         r.client,
-		Emitter:        r.emitter,
 		Served:         t.Served,
 		Missing:        func(ctx context.Context) []string { return r.rights.Missing(ctx, t.Scope) },
 		SnapshotSlots:  r.slots,
@@ -86,25 +83,28 @@ func (r *watchlistReceiver) newReader(t catalog.Target) catalog.Reader {
 		RelistInterval: r.cfg.Relist.Interval,
 		RotateInterval: r.cfg.Relist.RotateInterval,
 		QuietInterval:  quietInterval,
-		EmitSnapshots:  r.cfg.Relist.Emit == emitSnapshot,
-		SkipInitial:    r.cfg.InitialState == initialSkip,
-		Exclude:        r.cfg.excludedTypes(t.Scope),
-		Diffs:          r.diffsOf(t.Scope),
-		Fit:            r.records.Fit,
-		SuppressNoop:   r.cfg.Suppress.Noop,
 		Optional:       t.ByPattern,
 		UntilGone:      true,
-		Observer: readerObserver{
-			readerTelemetry: telemetry,
-			scope:           t.Scope,
-			optional:        t.ByPattern,
-			health:          r.health,
-		},
-		StartSpan: r.startSpan(t.Scope),
-		EmitLast:  r.readerEnded,
-		Logger:    r.set.Logger,
-		Crowd:     r.crowd,
+		Logger:         r.set.Logger,
+		Crowd:          r.crowd,
 	}
+}
+
+func (r *watchlistReceiver) newReader(t catalog.Target) catalog.Reader {
+	telemetry := r.telemetry.begin(t.Scope)
+	o := r.readsOf(t)
+	o.Plan = r.redaction.Plan(t.Scope.Group, t.Scope.Resource, redactionObserver{telemetry.resourceTelemetry}).WithFields(r.cfg.fields(t.Scope))
+	o.Opener, o.Emitter = r.client, r.emitter
+	o.EmitSnapshots, o.SkipInitial = r.cfg.Relist.Emit == emitSnapshot, r.cfg.InitialState == initialSkip
+	o.Exclude, o.SuppressNoop = r.cfg.excludedTypes(t.Scope), r.cfg.Suppress.Noop
+	o.Diffs, o.Fit = r.diffsOf(t.Scope), r.records.Fit
+	o.Observer = readerObserver{
+		readerTelemetry: telemetry,
+		scope:           t.Scope,
+		optional:        t.ByPattern,
+		health:          r.health,
+	}
+	o.StartSpan, o.EmitLast = r.startSpan(t.Scope), r.readerEnded
 	if r.keeper != nil {
 		o.Restore = r.keeper.Restore
 	}

@@ -2,7 +2,6 @@ package k8swatchlistreceiver
 
 import (
 	"context"
-	"time"
 
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/catalog"
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/redact"
@@ -16,32 +15,14 @@ import (
 func (x *replica) newMirror(t catalog.Target) catalog.Reader {
 	m := takeover.NewMirror(x.keeper.Accepted)
 	var reader *watchlist.Reader
-	o := watchlist.Options{
-		Scope:          t.Scope,
-		API:            t.API,
-		Knowledge:      t.Knowledge,
-		Plan:           redact.NewPlan(t.Scope.Group, t.Scope.Resource),
-		Opener:         watchlist.MetadataOpener{Opener: x.client},
-		Emitter:        m,
-		Served:         t.Served,
-		Missing:        func(ctx context.Context) []string { return x.rights.Missing(ctx, t.Scope) },
-		SnapshotSlots:  x.slots,
-		Rank:           t.Rank,
-		Selected:       t.Selected,
-		Now:            time.Now,
-		RelistInterval: x.cfg.Relist.Interval,
-		RotateInterval: x.cfg.Relist.RotateInterval,
-		QuietInterval:  quietInterval,
-		SkipInitial:    true,
-		Optional:       t.ByPattern,
-		UntilGone:      true,
-		Observer:       standbyObserver{scope: t.Scope, optional: t.ByPattern, health: x.health, mirror: m},
-		EmitLast: func(watchlist.Change) {
-			x.health.forget(t.Scope.String())
-			x.keeper.Abandon(&reader.Scope) // what the leader has published is in its checkpoint
-		},
-		Logger: x.set.Logger,
-		Crowd:  x.crowd,
+	o := x.readsOf(t)
+	o.Plan = redact.NewPlan(t.Scope.Group, t.Scope.Resource)
+	o.Opener, o.Emitter = watchlist.MetadataOpener{Opener: x.client}, m
+	o.SkipInitial = true
+	o.Observer = standbyObserver{scope: t.Scope, optional: t.ByPattern, health: x.health, mirror: m}
+	o.EmitLast = func(watchlist.Change) {
+		x.health.forget(t.Scope.String())
+		x.keeper.Abandon(&reader.Scope) // what the leader has published is in its checkpoint
 	}
 	o.Restore = func(ctx context.Context, of *scope.Scope, add func(watchlist.Stored)) (watchlist.Progress, error) {
 		progress, err := x.keeper.Restore(ctx, of, add)

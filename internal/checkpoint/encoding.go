@@ -62,6 +62,22 @@ type storedDenial struct {
 	Time    time.Time `json:"time"`           // of the first
 }
 
+// denialOf is the inverse of gap.
+func denialOf(g *watchlist.GapInfo) *storedDenial {
+	if g == nil {
+		return nil
+	}
+	return &storedDenial{Records: g.Dropped, From: g.FromRV, To: g.ToRV, Time: g.From}
+}
+
+// gap returns the dropped records as a reader and other replicas know them; nil stays nil.
+func (d *storedDenial) gap() *watchlist.GapInfo {
+	if d == nil {
+		return nil
+	}
+	return &watchlist.GapInfo{FromRV: d.From, ToRV: d.To, From: d.Time, Dropped: d.Records}
+}
+
 // and returns what was dropped in all; either may be nil.
 func (d *storedDenial) and(other *storedDenial) *storedDenial {
 	switch {
@@ -139,6 +155,7 @@ func (p storedProgress) restored() watchlist.Progress {
 	restored := watchlist.Progress{
 		ResourceVersion: p.ResourceVersion, Closed: p.Closed, At: slices.Clone(p.At), Time: p.Time,
 		Epoch: p.Epoch, Objects: p.Objects, Unconfirmed: p.Unconfirmed, Selected: p.Selected,
+		Denied: p.Denied.gap(),
 	}
 	if p.Verified != nil {
 		restored.VerifiedRV, restored.VerifiedAt = p.Verified.ResourceVersion, p.Verified.Time
@@ -151,9 +168,6 @@ func (p storedProgress) restored() watchlist.Progress {
 	}
 	if p.Filling != nil {
 		restored.Takeover = &watchlist.Takeover{AcceptedRV: p.ResourceVersion, Filling: true}
-	}
-	if d := p.Denied; d != nil {
-		restored.Denied = &watchlist.GapInfo{FromRV: d.From, ToRV: d.To, From: d.Time, Dropped: d.Records}
 	}
 	return restored
 }

@@ -117,13 +117,6 @@ func (p *plan) restored() watchlist.Progress {
 	return progress
 }
 
-func denialOf(g *watchlist.GapInfo) *storedDenial {
-	if g == nil {
-		return nil
-	}
-	return &storedDenial{Records: g.Dropped, From: g.FromRV, To: g.ToRV, Time: g.From}
-}
-
 // Positions calls f with how far the records of every reader were accepted.
 func (k *Keeper) Positions(f func(of scope.Scope, p Position)) {
 	k.mu.Lock()
@@ -132,12 +125,9 @@ func (k *Keeper) Positions(f func(of scope.Scope, p Position)) {
 		if s.reader == nil {
 			continue // see Abandon
 		}
-		p := Position{ResourceVersion: s.progress.ResourceVersion, Closed: s.progress.Closed, At: slices.Clone(s.progress.At)}
+		p := Position{ResourceVersion: s.progress.ResourceVersion, Closed: s.progress.Closed, At: slices.Clone(s.progress.At), Denied: s.progress.Denied.gap()}
 		for _, id := range s.denied {
 			p.Owed = append(p.Owed, id)
-		}
-		if d := s.progress.Denied; d != nil {
-			p.Denied = &watchlist.GapInfo{FromRV: d.From, ToRV: d.To, From: d.Time, Dropped: d.Records}
 		}
 		f(of, p)
 	}

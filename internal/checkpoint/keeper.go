@@ -35,8 +35,8 @@ type Options struct {
 	Interval   time.Duration
 	MaxChanges int
 
-	// Handover returns from where a reader continues instead of from its own checkpoint, of which it is given what matters for
-	// that; nil: from its own. It is called by the keeper's goroutine and must not block. nil: always from its own.
+	// Handover is asked from where a reader continues, and told what checkpoint there is of its scope. If it returns nil, the
+	// reader continues from that checkpoint. It is called by the keeper's goroutine and must not block. May be nil.
 	Handover func(of scope.Scope, own Own) *Handover
 
 	// Report is called with an error when the storage begins to fail, and with nil when it works again.

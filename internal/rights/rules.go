@@ -44,7 +44,7 @@ func remedy(of []lack) string {
 	return strings.Join(all, "; ")
 }
 
-// namespacesOf returns the namespaces, sorted. "", which stands for all of them, comes first.
+// namespacesOf returns the namespaces, sorted. "" is all of them, and the first.
 func namespacesOf(of []lack) []string {
 	var all []string
 	for _, l := range of {

@@ -28,8 +28,9 @@ type Mirror struct {
 	bad  bool          // the resource cannot be read
 	read string        // everything up to it was read in order; "": nothing was
 
-	// A snapshot hides what came and went before it. Its changes are the last of the tail from holeAt on, as far as holeEnd
-	// if the snapshot is complete. Before the hole, everything was read up to holeFrom.
+	// A hole is a stretch of history of which only a snapshot was read, not what came and went in it. The snapshot's changes
+	// begin at holeAt of the tail. They end at holeEnd if it is complete, else with the tail. Everything up to the version
+	// holeFrom was read before it.
 	holed           bool
 	first           bool // the hole is the first snapshot of a reader that has no checkpoint
 	compactAt       int  // the length of the tail at which an incomplete hole is compacted
@@ -295,15 +296,6 @@ func (s *Mirrors) Of(of scope.Scope) *Mirror {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.all[of]
-}
-
-// Remove removes the mirror of a scope that is no longer read, unless it is another one by now.
-func (s *Mirrors) Remove(of scope.Scope, m *Mirror) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.all[of] == m {
-		delete(s.all, of)
-	}
 }
 
 // each calls f with every mirror.

@@ -182,7 +182,7 @@ func (f *follower) relistObject(ctx context.Context, l *relist, fr frame) error 
 		return nil
 	}
 	gone, isGone := l.deleted[key]
-	if !isGone && f.wasAccepted(key, id) && f.isBehind(key, rv) {
+	if !isGone && f.isToAdopt(key, id) {
 		if err := f.adopt(ctx, key, id); err != nil {
 			return err
 		}

@@ -218,7 +218,7 @@ func (r *Reader) snapshotObject(ctx context.Context, pass *snapshotPass, f frame
 	if pass.known > 0 || !r.succession.accepted.none() {
 		if id, err := r.Plan.Identify(f.object); err == nil {
 			key := keyOf(id)
-			if r.wasAccepted(key, id) && r.isBehind(key, parseVersion(id.ResourceVersion)) {
+			if r.isToAdopt(key, id) {
 				r.inventory.markSeen(key)
 				return r.adopt(ctx, key, id)
 			}

@@ -23,15 +23,16 @@ type succession struct {
 	filling  bool    // see Takeover.Filling
 }
 
-// wasAccepted reports whether the process before this one emitted the version of an object, so that it is only noted. The
-// newest record of an object whose version is not known was perhaps not accepted.
-func (r *Reader) wasAccepted(key Key, id redact.Identity) bool {
+// isToAdopt reports whether the process before this one emitted a version of an object that the inventory lacks, so that it is
+// only noted. The newest record of an object whose version is not known was perhaps not accepted.
+func (r *Reader) isToAdopt(key Key, id redact.Identity) bool {
 	s := &r.succession
 	if s.accepted.none() || r.server.historyReset || r.isEntering(id.Namespace) {
 		return false
 	}
+	rv := parseVersion(id.ResourceVersion)
 	known, ok := r.inventory.get(key)
-	return s.accepted.atLeast(parseVersion(id.ResourceVersion)) && (!ok || !known.none())
+	return s.accepted.atLeast(rv) && (!ok || !known.none() && known.before(rv))
 }
 
 // adopt notes an object that the process before this one emitted.
@@ -57,10 +58,4 @@ func (r *Reader) beginAnew() {
 	clear(r.deletedAhead)
 	r.position, r.lost, r.initial = position{}, nil, snapshotSet{hidden: hidden}
 	r.succession = succession{}
-}
-
-// isBehind reports whether the inventory lacks the version of an object.
-func (r *Reader) isBehind(key Key, rv version) bool {
-	known, ok := r.inventory.get(key)
-	return !ok || known.before(rv)
 }

@@ -20,7 +20,7 @@ const (
 	relistTable  = "Relist while 200 objects change per second, to OTLP"
 )
 
-// since is what docs/performance.md says that the receiver costs more than the build with which the figures were measured:
+// since is how many times the CPU time of the measured build the receiver costs now, according to docs/performance.md:
 // the products of the largest values in "The cost of redaction" and "The cost of knowing what changed", by body. They are 1
 // and 0 once make bench has measured a newer build: see Scenario.Since.
 var since = map[string]struct{ initial, live float64 }{
@@ -28,8 +28,8 @@ var since = map[string]struct{ initial, live float64 }{
 	"json": {initial: 1.24 * 1.21, live: 1.11},
 }
 
-// heapSince is the heap that the hashes of sections take for each object, of which the figures know nothing. The garbage
-// collector lets the heap double.
+// heapSince is the heap, in bytes, that the hashes of sections take for each object. They did not exist when the figures were
+// measured. The garbage collector lets the heap double.
 const heapSince, heapGrowth = 35, 2
 
 // highestRate is of the changes per second at which the CPU time of a change was measured, in the title of liveTable.
