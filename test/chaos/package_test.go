@@ -1,5 +1,9 @@
 package chaos
 
-import "testing"
+import (
+	"testing"
 
-func TestMain(m *testing.M) { VerifyTestMain(m) }
+	"github.com/k8swatchlist/k8swatchlistreceiver/test/harness"
+)
+
+func TestMain(m *testing.M) { harness.VerifyTestMain(m) }

@@ -6,9 +6,10 @@ import (
 	"testing"
 
 	"github.com/k8swatchlist/k8swatchlistreceiver/test/chaos"
+	"github.com/k8swatchlist/k8swatchlistreceiver/test/harness"
 )
 
-func TestMain(m *testing.M) { chaos.VerifyTestMain(m) }
+func TestMain(m *testing.M) { harness.VerifyTestMain(m) }
 
 // TestChaosReplicas breaks three replicas and everything around them.
 func TestChaosReplicas(t *testing.T) { chaos.Seeds(t, 3) }
