@@ -159,7 +159,7 @@ func (e Evidence) causedBy(g Gap, is func(Cause) bool) Kind {
 func (e Evidence) justifiedExpiry(g Gap) Kind {
 	blinded := e.causedBy(g, func(c Cause) bool { return c.Kind.blinds() })
 	for _, c := range e.Causes {
-		if !c.Kind.takesHistory(e.Resource) || g.From >= c.Revision || c.From.After(g.At) {
+		if !c.Kind.takesHistory(e.Resource) || !c.comesBefore(g) || c.From.After(g.At) {
 			continue
 		}
 		if c.Kind == Compacted && blinded == Nothing && !e.happenedIn(g) {
@@ -171,6 +171,16 @@ func (e Evidence) justifiedExpiry(g Gap) Kind {
 		return blinded
 	}
 	return Nothing
+}
+
+// comesBefore reports whether a cause may have taken the history that begins where a gap does. The API server replaces a watch
+// cache some time after it has answered the edit of a CRD, and until then goes on to deliver changes.
+func (c Cause) comesBefore(g Gap) bool {
+	switch c.Kind {
+	case DefinitionEdit, VersionMoved:
+		return g.From < c.Revision || !g.FromTime.IsZero() && g.FromTime.Before(c.To.Add(causeSlack))
+	}
+	return g.From < c.Revision
 }
 
 // happenedIn reports whether etcd has any event in the gap.

@@ -247,3 +247,25 @@ func TestVerdict(t *testing.T) {
 		})
 	}
 }
+
+// The API server replaces the watch cache of an edited CRD later than it answers the edit.
+func TestGapAfterAnEditOfADefinition(t *testing.T) {
+	edit := Cause{DefinitionEdit, second(10), second(10.1), 5}
+	e := Evidence{Resource: gadgets.GroupResource().String(), Causes: []Cause{edit}}
+	for name, c := range map[string]struct {
+		gap  Gap
+		want Kind
+	}{
+		"from before the edit":         {gap: Gap{From: 4, FromTime: second(9), To: 9, ToTime: second(12)}, want: DefinitionEdit},
+		"from a moment after the edit": {gap: Gap{From: 7, FromTime: second(11), To: 9, ToTime: second(12)}, want: DefinitionEdit},
+		"from long after the edit":     {gap: Gap{From: 7, FromTime: second(16), To: 9, ToTime: second(17)}},
+		"at an unknown time":           {gap: Gap{From: 7, To: 9, ToTime: second(12)}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c.gap.Reason, c.gap.At = "expired", c.gap.ToTime
+			if got := e.justified(c.gap); got != c.want {
+				t.Errorf("justified by %q, want %q", got, c.want)
+			}
+		})
+	}
+}
