@@ -115,12 +115,7 @@ func (c Cause) overlaps(g Gap) bool {
 // justified returns the kind of fault that explains a gap, or "" if the schedule has none.
 func (e Evidence) justified(g Gap) Kind {
 	switch g.Reason {
-	case "expired":
-		return e.justifiedExpiry(g)
-	case reasonTakeover:
-		if e.begunAnew(g) {
-			return LeaderKilled
-		}
+	case "expired", reasonTakeover:
 		return e.justifiedExpiry(g)
 	case "history_reset":
 		return e.causedBy(g, func(c Cause) bool { return c.Kind == EtcdRestored && g.From < c.Revision })

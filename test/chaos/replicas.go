@@ -67,8 +67,8 @@ func (r *run) election(m *member) string {
 		return ""
 	}
 	return fmt.Sprintf(`
-    leader_election: {enabled: true, lease_name: watchlist, lease_namespace: %s, identity: replica-%d,
-      lease_duration: %s, renew_deadline: %s, retry_period: 1s}`, namespace, m.number, leaseDuration, renewDeadline)
+    leader_election: {enabled: true, lease_name: %s, lease_namespace: %s, identity: replica-%d,
+      lease_duration: %s, renew_deadline: %s, retry_period: 1s}`, leaseName, namespace, m.number, leaseDuration, renewDeadline)
 }
 
 // toLeader makes the following faults concern the replica that leads; if none does, the one that last led, and if that is down,
@@ -285,6 +285,7 @@ func (r *run) terms() ([]Life, []*Batch) {
 		lives = append(lives, r.lifeOf(of))
 	}
 	var batches []*Batch
+	newest := 0
 	for _, batch := range r.sink.Batches() {
 		of, ok := turnOf(turns, batch)
 		if !ok {
@@ -292,7 +293,8 @@ func (r *run) terms() ([]Life, []*Batch) {
 		}
 		copied := *batch
 		copied.Life = of.term
-		copied.Late = len(laterThan(turns, of, batch.At)) > 0
+		newest = max(newest, of.term)
+		copied.Late = of.term < newest || len(laterThan(turns, of, batch.At)) > 0
 		batches = append(batches, &copied)
 	}
 	r.result.Terms = len(turns)
@@ -423,23 +425,4 @@ func (e Evidence) restated(namespace string, after *Batch) bool {
 		}
 	}
 	return false
-}
-
-// begunAnew reports whether a gap belongs to an initial state that had to be emitted again, because its leader was killed or lost
-// its term before it could publish that it was complete. The gap is then what came after the first one, which a consumer may have
-// taken for the beginning.
-func (e Evidence) begunAnew(g Gap) bool {
-	for _, batch := range e.Batches {
-		if !batch.At.Before(g.At) {
-			break
-		}
-		for _, record := range batch.Records {
-			if record.Resource == e.Resource && record.Event == "k8s.snapshot.end" && streamText(record, "k8s.namespace.name") == g.Namespace {
-				return slices.ContainsFunc(e.Lives, func(l Life) bool {
-					return l.Number == batch.Life && l.Killed && l.Ended.Sub(batch.At) <= checkpointDelay
-				})
-			}
-		}
-	}
-	return true // it was never complete
 }

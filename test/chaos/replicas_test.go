@@ -1,6 +1,8 @@
 package chaos
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -117,43 +119,154 @@ func TestConsumerOfReplicas(t *testing.T) {
 	}
 }
 
+// publish adds what a term has published last. The position is a version, with "+" if that is closed.
+func (s *story) publish(term int, position string, owed ...string) *story {
+	w, closed := strings.CutSuffix(position, "+")
+	at := harness.Point{W: w, Closed: closed}
+	for _, uid := range owed {
+		at.Owed = append(at.Owed, harness.OwedObject{UID: uid})
+	}
+	s.Published = append(s.Published, harness.Publication{Term: term, Readers: map[string]harness.Point{"": at}})
+	return s
+}
+
+// at adds objects of which the last position covers its own version.
+func (s *story) at(uids ...string) *story {
+	last := s.Published[len(s.Published)-1].Readers
+	at := last[""]
+	at.At = uids
+	last[""] = at
+	return s
+}
+
 func TestVerdictOnReplicas(t *testing.T) {
 	five, six, seven, eight := live("MODIFIED", "a", 5), live("ADDED", "b", 6), live("MODIFIED", "a", 7), live("DELETED", "b", 8)
-	replicas := func(s *story) *story { s.Replicas = true; return s }
+	inferred := func(uid string, rv int) harness.Record {
+		r := about("DELETED", "recovered", uid, rv)
+		r.Object.Inferred = true
+		return r
+	}
+	stopped := func(s *story) *story { s.Lives[0].Killed = false; return s }
 	late := func(s *story) *story { s.Batches[len(s.Batches)-1].Late = true; return s }
 	incomplete := func(s *story) *story { s.Batches[0].Records = s.Batches[0].Records[:1]; return s }
 	again := about("SNAPSHOT", "initial", "a", 2)
+	restated := []harness.Record{again, because(reasonTakeover, gap(3, 4)), end(4), five, six, seven, eight}
 	for name, c := range map[string]struct {
 		story       *story
 		unexplained int
-		after       int
+		disorder    int
+		after       int // repeated or out of order after a kill
+		deleted     int // again
 		late        int
 		restated    int
+		false       int
+		retreats    int
 	}{
-		"repeated after a kill": {story: newStory().store(9, 1, "", five, six).store(12, 2, "", five, six, seven, eight), after: 2},
-		"repeated after an orderly stop": {
-			story: func() *story { s := newStory(); s.Lives[0].Killed = false; return s }().store(9, 1, "", five, six).store(12, 2, "", five, six, seven, eight), unexplained: 2,
+		"not covered, and repeated after a kill": {
+			story: newStory().publish(1, "3+").publish(2, "3+").store(9, 1, "", five, six).store(12, 2, "", five, six, seven, eight), after: 2,
 		},
-		"repeated long before the kill": {story: newStory().store(5, 1, "", five, six).store(12, 2, "", five, six, seven, eight), unexplained: 2},
-		"stored late":                   {story: late(newStory().store(9, 1, "", five).store(12, 2, "", six, seven, eight).store(13, 1, "", five)), late: 1},
+		"not covered, and repeated after an orderly stop": {
+			story: stopped(newStory()).publish(1, "3+").store(9, 1, "", five, six).store(12, 2, "", five, six, seven, eight), unexplained: 2,
+		},
+		"covered, and repeated soon after the first time": {
+			story: newStory().publish(1, "5+").store(9.9, 1, "", five, six).store(12, 2, "", five, six, seven, eight), unexplained: 1, after: 1,
+		},
+		"covered up to its own version": {
+			story: newStory().publish(1, "6").store(9.9, 1, "", five, six).store(12, 2, "", six, seven, eight), after: 1,
+		},
+		"covered at its own version": {
+			story: newStory().publish(1, "6").at("b").store(9.9, 1, "", five, six).store(12, 2, "", six, seven, eight), unexplained: 1,
+		},
+		"covered by the position of a term in between": {
+			story: func() *story {
+				s := newStory().publish(1, "3+").publish(2, "6+").store(9, 1, "", five, six).store(12, 2, "", seven).store(22, 3, "", six, eight)
+				s.Lives = []Life{{Number: 1, Ended: second(10), Killed: true}, {Number: 2, Ended: second(20), Killed: true}, {Number: 3, Ended: second(100)}}
+				return s
+			}(), unexplained: 1,
+		},
+		"what a later term publishes does not matter": {
+			story: newStory().publish(1, "3+").publish(2, "8+").store(9, 1, "", five, six).store(12, 2, "", five, six, seven, eight), after: 2,
+		},
+		"not covered, since nothing was published for too long": {
+			story: func() *story {
+				s := newStory().publish(1, "3+").store(5, 1, "", five, six).store(32, 2, "", five, six, seven, eight)
+				s.Lives[0].Ended = second(30)
+				return s
+			}(), unexplained: 2,
+		},
+		"covered, but owed": {
+			story: newStory().publish(1, "6+", "b").store(9, 1, "", five, six).store(12, 2, "", six, seven, eight), after: 1,
+		},
+		"again in the same term": {
+			story: newStory().publish(1, "3+").store(9, 1, "", five, six).store(9.5, 1, "", five).store(12, 2, "", seven, eight), unexplained: 1,
+		},
+		"found as new after a takeover, although it was emitted as changed": {
+			story: newStory().publish(1, "5+").store(9, 1, "", five, six).store(12, 2, "", about("ADDED", "recovered", "a", 5), seven, eight), unexplained: 1,
+		},
+		"versions before a snapshot of a term that was killed": {
+			story: newStory().publish(1, "3+").store(9, 1, "", about("MODIFIED", "recovered", "a", 7)).store(12, 2, "", five, six, seven, eight), after: 2,
+		},
+		"versions that are covered, after a later one": {
+			story: newStory().publish(1, "6+").store(9, 1, "", six, about("MODIFIED", "recovered", "a", 7)).store(12, 2, "", five, seven, eight), disorder: 1, after: 1,
+		},
+		"a deletion is not covered, and inferred after a kill": {
+			story: newStory().publish(1, "7+").store(9, 1, "", five, six, seven, eight).store(12, 2, "", inferred("b", 9)), deleted: 1,
+		},
+		"a deletion is covered, and inferred after a kill": {
+			story: newStory().publish(1, "8+").store(9, 1, "", five, six, seven, eight).store(12, 2, "", inferred("b", 9)), unexplained: 1,
+		},
+		"inferred by a relist just before a kill, and again": {
+			story: newStory().publish(1, "9+").store(9, 1, "", five, six, seven, eight, inferred("c", 8)).store(12, 2, "", inferred("c", 10)), deleted: 1,
+		},
+		"inferred by a relist long before a kill, and again": {
+			story: newStory().publish(1, "9+").store(5, 1, "", five, six, seven, eight, inferred("c", 8)).store(12, 2, "", inferred("c", 10)), unexplained: 1,
+		},
+		"inferred twice in a term": {
+			story: newStory().publish(1, "3+").store(9, 1, "", five, six, seven, eight, inferred("b", 9)).store(12, 2, "", seven), unexplained: 1, after: 1,
+		},
+		"stored late": {
+			story: late(newStory().publish(1, "3+").store(9, 1, "", five).store(12, 2, "", six, seven, eight).store(13, 1, "", five)), late: 1,
+		},
 		"the initial state again": {
-			story:    newStory().store(5, 1, "", five, six).store(12, 2, "", again, because(reasonTakeover, gap(2, 8)), end(8), seven, eight),
+			story:    newStory().publish(1, "6+").store(5, 1, "", five, six).store(12, 2, "", again, because(reasonTakeover, gap(2, 8)), end(8), seven, eight),
 			restated: 1,
 		},
 		"the initial state again without a gap": {
-			story: newStory().store(5, 1, "", five, six).store(12, 2, "", again, end(8), seven, eight), unexplained: 2,
+			story: newStory().publish(1, "6+").store(5, 1, "", five, six).store(12, 2, "", again, end(8), seven, eight), unexplained: 2,
 		},
-		"the initial state again before it was published": {
-			story:    incomplete(newStory()).because().store(9, 1, "", end(3)).store(12, 2, "", again, because(reasonTakeover, gap(3, 4)), end(4), five, six, seven, eight),
+		"the initial state again before its end was published": {
+			story:    incomplete(newStory()).because().store(9, 1, "", end(3)).store(12, 2, "", restated...),
 			restated: 1,
+		},
+		"the initial state again although its end is published": {
+			story:    incomplete(newStory()).because().publish(1, "3+").store(9, 1, "", end(3)).store(12, 2, "", restated...),
+			restated: 1, false: 1,
+		},
+		"the initial state again although its end was due": {
+			story:    incomplete(newStory()).because().store(4, 1, "", end(3)).store(12, 2, "", restated...),
+			restated: 1, false: 1,
+		},
+		"the initial state again since it had no end": {
+			story: incomplete(newStory()).store(12, 2, "", again, end(3), five, six, seven, eight), after: 1,
+		},
+		"the end of the initial state twice in a term": {
+			story: newStory().store(5, 1, "", end(3)).store(9, 1, "", five, six).store(12, 2, "", seven, eight), unexplained: 1,
+		},
+		"a position goes back": {
+			story: newStory().publish(1, "6").publish(2, "5+").store(9, 1, "", five, six).store(12, 2, "", seven, eight), retreats: 1,
+		},
+		"a position is gone": {
+			story: newStory().publish(1, "6").publish(2, "").store(9, 1, "", five, six).store(12, 2, "", seven, eight), retreats: 1,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			v := Judge(replicas(c.story).Evidence)
-			if len(v.Unexplained) != c.unexplained || v.DuplicatesAfterKill != c.after || v.Late != c.late || v.Restated != c.restated {
-				t.Errorf("unexplained %q, after a kill %d, late %d, restated %d", v.Unexplained, v.DuplicatesAfterKill, v.Late, v.Restated)
+			c.story.Replicas = true
+			v := Judge(c.story.Evidence)
+			got := fmt.Sprint(len(v.Unexplained), len(v.Disorder), v.DuplicatesAfterKill+v.ReorderedAfterKill, v.DeletedAgain, v.Late, v.Restated, len(v.FalseGaps), len(v.Retreats))
+			if want := fmt.Sprint(c.unexplained, c.disorder, c.after, c.deleted, c.late, c.restated, c.false, c.retreats); got != want {
+				t.Errorf("unexplained, disorder, after a kill, deleted again, late, restated, false gaps, retreats: %s, want %s: %q", got, want, v.Findings())
 			}
-			if len(v.Lost)+len(v.Differences)+len(v.FalseGaps) > 0 {
+			if len(v.Lost)+len(v.Differences) > 0 {
 				t.Errorf("findings: %q", v.Findings())
 			}
 		})

@@ -61,7 +61,8 @@ type run struct {
 	lives      []Life               // of all
 	processes  []*harness.Collector // by life
 	isolations []isolation
-	beside     []beside // faults that continue during others
+	progress   *harness.Publications // of several replicas
+	beside     []beside              // faults that continue during others
 	caused     []Cause
 	restores   []Restore
 	rescoped   []time.Time
@@ -151,6 +152,9 @@ func (r *run) setUp() {
 	r.truths = map[*objects]*harness.Truth{}
 	for _, o := range all {
 		r.truths[o] = r.etcd.Watch(t, o.prefix)
+	}
+	if r.isReplicated() {
+		r.progress = r.etcd.WatchPublications(t, namespace, leaseName+"-progress")
 	}
 	r.writer = NewWriter(r.cluster, r.seed, r.settings.OperationRate)
 	r.writer.Fill(t)
@@ -308,6 +312,9 @@ func (r *run) allTruths() []*harness.Truth {
 	var truths []*harness.Truth
 	for _, truth := range r.truths {
 		truths = append(truths, truth)
+	}
+	if r.isReplicated() {
+		truths = append(truths, r.progress.Truth)
 	}
 	return truths
 }
@@ -584,8 +591,13 @@ func (r *run) judge(before, listed map[schema.GroupVersionResource]harness.Listi
 	sum := Verdict{Gaps: map[string]int{}}
 	denied, refused := r.sink.deniedVersions(), r.sink.Refused()
 	lives, batches := r.lives, r.sink.Batches()
+	var published []harness.Publication
 	if r.isReplicated() {
 		lives, batches = r.terms()
+		published = r.progress.All(r.t)
+		for _, finding := range r.unpublished(published) {
+			r.t.Errorf("seed %d: %s", r.seed, finding)
+		}
 	}
 	for _, o := range all {
 		name := harness.Name(o.resource)
@@ -593,7 +605,7 @@ func (r *run) judge(before, listed map[schema.GroupVersionResource]harness.Listi
 			Resource: name, Prefix: o.prefix, Lives: lives, Batches: batches, Replicas: r.isReplicated(),
 			Events: r.truths[o].Between(r.t, "0", listed[o.resource].ResourceVersion), Until: number(before[o.resource].ResourceVersion),
 			Listed: listed[o.resource].State, Before: before[o.resource].State,
-			Causes: r.caused, Restores: r.restores, Denied: denied, DeniedGaps: r.sink.deniedGaps(name), Refused: refused[name],
+			Published: r.published(published, o), Causes: r.caused, Restores: r.restores, Denied: denied, DeniedGaps: r.sink.deniedGaps(name), Refused: refused[name],
 		}
 		if rescopes(name) {
 			e.Rescoped = r.rescoped
@@ -603,8 +615,8 @@ func (r *run) judge(before, listed map[schema.GroupVersionResource]harness.Listi
 			r.t.Logf("seed %d: %s: %s", r.seed, name, story)
 		}
 		r.result.Refused += refused[name]
-		r.t.Logf("seed %d: %-36s %6d revisions, %6d records, %5d in gaps %v, %5d suppressed, duplicates: %5d after a kill, %4d of unknown batches, %4d after a restore, %4d reordered after a kill, %4d stored late, %4d emitted again after a takeover, %4d refused permanently, %d unknowable after a crash with a full disk, %4d objects",
-			r.seed, name, v.Revisions, v.Records, v.InGaps, v.Gaps, v.Suppressed, v.DuplicatesAfterKill, v.DuplicatesOfUnknown, v.AfterRestore, v.ReorderedAfterKill, v.Late, v.Restated, refused[name], v.Unstored, len(listed[o.resource].State))
+		r.t.Logf("seed %d: %-36s %6d revisions, %6d records, %5d in gaps %v, %5d suppressed, duplicates: %5d after a kill, %4d of unknown batches, %4d after a restore, %4d deleted again, %4d reordered after a kill, oldest %s, %4d stored late, %4d emitted again after a takeover, %4d refused permanently, %d unknowable after a crash with a full disk, %4d objects",
+			r.seed, name, v.Revisions, v.Records, v.InGaps, v.Gaps, v.Suppressed, v.DuplicatesAfterKill, v.DuplicatesOfUnknown, v.AfterRestore, v.DeletedAgain, v.ReorderedAfterKill, v.OldestRepeat.Round(time.Millisecond), v.Late, v.Restated, refused[name], v.Unstored, len(listed[o.resource].State))
 		r.result.Objects += len(listed[o.resource].State)
 		sum.add(v)
 	}
@@ -633,6 +645,8 @@ func (v *Verdict) add(o Verdict) {
 	v.Suppressed += o.Suppressed
 	v.DuplicatesAfterKill += o.DuplicatesAfterKill
 	v.DuplicatesOfUnknown += o.DuplicatesOfUnknown
+	v.DeletedAgain += o.DeletedAgain
+	v.OldestRepeat = max(v.OldestRepeat, o.OldestRepeat)
 	v.ReorderedAfterKill += o.ReorderedAfterKill
 	v.AfterRestore += o.AfterRestore
 	v.Denied += o.Denied
@@ -648,5 +662,6 @@ func (v *Verdict) add(o Verdict) {
 	v.Lost = append(v.Lost, o.Lost...)
 	v.Invented = append(v.Invented, o.Invented...)
 	v.Disorder = append(v.Disorder, o.Disorder...)
+	v.Retreats = append(v.Retreats, o.Retreats...)
 	v.Differences = append(v.Differences, o.Differences...)
 }

@@ -74,7 +74,9 @@ func TestSinkLosesAnswers(t *testing.T) {
 func TestSinkBlocks(t *testing.T) {
 	s := StartSink(t, false)
 	s.behave(blocking)
-	if err := send(t, s, 200*time.Millisecond); status.Code(err) != codes.DeadlineExceeded {
+	switch err := send(t, s, 200*time.Millisecond); status.Code(err) {
+	case codes.DeadlineExceeded, codes.Unavailable: // depending on who notices it first
+	default:
 		t.Errorf("answer: %v", err)
 	}
 	s.behave(accepting)

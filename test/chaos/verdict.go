@@ -15,6 +15,10 @@ import (
 // written: checkpoint.interval is 1 s, but the machine may be busy.
 const checkpointDelay = 4 * time.Second
 
+// publishedWithin is how long it may take, on a busy machine, until the published position covers a live record that the sink has
+// stored. The position alone would permit every repetition if it were never published. It is due after one second.
+const publishedWithin = 15 * time.Second
+
 // Life is one process of the Collector.
 type Life struct {
 	Number int
@@ -44,6 +48,8 @@ type Evidence struct {
 	Listed   fold.State      // by the API server
 	Before   fold.State      // as listed just before, since objects may expire by themselves
 
+	Published []harness.Publication // of several replicas, in order, by namespace
+
 	Causes   []Cause     // the faults
 	Restores []Restore   // of etcd
 	Rescoped []time.Time // when other namespaces were configured
@@ -67,6 +73,7 @@ type Verdict struct {
 	// Repetitions after a crash or a lost answer, which at-least-once delivery allows.
 	DuplicatesAfterKill int
 	DuplicatesOfUnknown int // of a batch that the Collector could not know to be stored
+	DeletedAgain        int // inferred deletions of objects whose deletion had been emitted just before a crash
 	ReorderedAfterKill  int // after a later version that was emitted just before a crash
 	AfterRestore        int // repeated, or after a later version, because etcd was set back
 	Initial             int // complete initial states
@@ -80,7 +87,11 @@ type Verdict struct {
 	Lost        []string
 	Invented    []string // emitted as live, but unknown to etcd
 	Disorder    []string
+	Retreats    []string // published positions that went back
 	Differences []string
+
+	// OldestRepeat is how long before the end of its term a record was stored that was repeated because no position covers it.
+	OldestRepeat time.Duration
 }
 
 // arrived is a record with its batch.
@@ -106,8 +117,10 @@ func Judge(e Evidence) Verdict {
 		seen      = map[identity]arrived{}
 		latest    = map[string]arrived{} // by UID
 		revisions = map[revisionOf]bool{}
+		deletions = map[string]arrived{} // by UID
 		built     = newConsumer(e.Replicas)
 	)
+	v.Retreats = e.retreats()
 	for index, batch := range e.Batches {
 		for _, record := range batch.Records {
 			if record.Resource != e.Resource {
@@ -121,7 +134,7 @@ func Judge(e Evidence) Verdict {
 			case gapEvent:
 				gap := newGap(record, batch.At)
 				gaps = append(gaps, gap)
-				v.takeGap(e, gap)
+				v.takeGap(e, batch, gap)
 			}
 			if record.Object == nil {
 				continue
@@ -132,6 +145,9 @@ func Judge(e Evidence) Verdict {
 			revisions[revisionOf{now.record.UID, rv}] = true
 
 			id := identity{now.record.UID, rv, now.record.Type}
+			if e.Replicas && id.changeType == "MODIFIED" {
+				id.changeType = "ADDED" // what one leader finds as changed, another one may emit as new
+			}
 			before, again := seen[id]
 			last, known := latest[id.uid]
 			if batch.Late {
@@ -142,6 +158,12 @@ func Judge(e Evidence) Verdict {
 				continue
 			}
 			seen[id] = now
+			if deleted, ok := deletions[id.uid]; e.Replicas && now.record.Type == "DELETED" {
+				deletions[id.uid] = now
+				if ok && !again {
+					v.takeDeletion(e, deleted, now)
+				}
+			}
 			switch {
 			case known && e.undone(last, now):
 				v.AfterRestore++
@@ -261,7 +283,7 @@ func (v *Verdict) takeEnd(e Evidence, batch *Batch, record harness.Record, sets 
 	if again && e.restated(namespace, before.batch) {
 		return // what changed in between still has to be emitted, or be in that gap
 	}
-	if again && !e.unsettled(before.batch, batch) {
+	if again && !e.mayEndAgain(namespace, before.batch, batch) {
 		if !slices.ContainsFunc(e.Rescoped, func(at time.Time) bool { return at.After(before.batch.At) && at.Before(batch.At) }) {
 			v.Unexplained = append(v.Unexplained, fmt.Sprintf("the initial state was emitted in life %d and again in life %d%s",
 				before.batch.Life, batch.Life, e.ends(before.batch, batch)))
@@ -271,8 +293,12 @@ func (v *Verdict) takeEnd(e Evidence, batch *Batch, record harness.Record, sets 
 	sets[namespace] = set{number(streamText(record, "k8s.snapshot.resource_version")), batch}
 }
 
-func (v *Verdict) takeGap(e Evidence, gap Gap) {
+func (v *Verdict) takeGap(e Evidence, batch *Batch, gap Gap) {
 	kind := e.justified(gap)
+	if kind == Nothing && gap.Reason == reasonTakeover && e.mayBeginAnew(gap.Namespace, batch) {
+		// It is what came after a first initial state, which a consumer may have taken for the beginning.
+		kind = LeaderKilled
+	}
 	if kind == Nothing {
 		v.Gaps[gap.Reason+" (unexplained)"]++
 		v.FalseGaps = append(v.FalseGaps, e.Resource+": "+gap.String())
@@ -282,11 +308,14 @@ func (v *Verdict) takeGap(e Evidence, gap Gap) {
 }
 
 // takeDuplicate counts a repeated record, if that is allowed: the Collector was killed just after the first one
-// arrived, when no checkpoint was written yet, or could not know that the sink had stored its batch.
+// arrived, when no checkpoint was written and no position published yet, or could not know that the sink had stored its batch.
 func (v *Verdict) takeDuplicate(e Evidence, before, again arrived) {
 	switch {
-	case e.unsettled(before.batch, again.batch):
+	case e.mayRepeat(before, again):
 		v.DuplicatesAfterKill++
+		if ended, ok := e.endOf(before.batch, again.batch); ok {
+			v.OldestRepeat = max(v.OldestRepeat, ended.Ended.Sub(before.batch.At))
+		}
 	case e.unknown(before, again):
 		v.DuplicatesOfUnknown++
 	default:
@@ -295,11 +324,21 @@ func (v *Verdict) takeDuplicate(e Evidence, before, again arrived) {
 	}
 }
 
+// takeDeletion counts the deletion of an object in another version than before.
+func (v *Verdict) takeDeletion(e Evidence, before, again arrived) {
+	if e.mayDeleteAgain(before, again) || e.unknown(before, again) {
+		v.DeletedAgain++
+		return
+	}
+	v.Unexplained = append(v.Unexplained, fmt.Sprintf("%s arrived at %s in life %d, and again %s at %s in life %d%s",
+		before.record, before.batch.At.Format(clock), before.batch.Life, again.record, again.batch.At.Format(clock), again.batch.Life, e.ends(before.batch, again.batch)))
+}
+
 // takeDisorder counts a record that arrived after a later version of its object. Within one life that must never
 // happen. After a crash the Collector continues from its checkpoint, and repeats what it had emitted since then, in
 // order. If a snapshot had first emitted the last version, the versions in between are late.
 func (v *Verdict) takeDisorder(e Evidence, before, now arrived) {
-	if e.unsettled(before.batch, now.batch) {
+	if e.mayRepeat(before, now) {
 		v.ReorderedAfterKill++
 		return
 	}
@@ -312,12 +351,8 @@ const clock = "15:04:05.000"
 // unsettled reports whether the Collector was killed between two batches, so soon after the first one that its
 // checkpoint may not have been written.
 func (e Evidence) unsettled(before, again *Batch) bool {
-	for _, life := range e.Lives {
-		if life.Number == before.Life && again.Life > before.Life {
-			return life.Killed && life.Ended.Sub(before.At) <= checkpointDelay || life.full(before.At)
-		}
-	}
-	return false
+	life, ok := e.endOf(before, again)
+	return ok && (life.Killed && life.Ended.Sub(before.At) <= checkpointDelay || life.full(before.At))
 }
 
 // full reports whether the checkpoint of a batch stored at that time could not be written until the life ended, because
@@ -354,12 +389,11 @@ func repeats(one, other *Batch) bool {
 
 // ends describes how and when the life of the first batch ended, if the second is from another life.
 func (e Evidence) ends(before, again *Batch) string {
-	for _, life := range e.Lives {
-		if life.Number == before.Life && again.Life != before.Life {
-			return fmt.Sprintf("; the first life ended at %s, killed: %t", life.Ended.Format(clock), life.Killed)
-		}
+	life, ok := e.endOf(before, again)
+	if !ok {
+		return ""
 	}
-	return ""
+	return fmt.Sprintf("; the first life ended at %s, killed: %t", life.Ended.Format(clock), life.Killed)
 }
 
 // Findings returns the violations; none if every promise held.
@@ -375,6 +409,7 @@ func (v Verdict) Findings() []string {
 	add("records were repeated without an explanation", v.Unexplained)
 	add("gaps have no explanation in the schedule", v.FalseGaps)
 	add("records are out of order", v.Disorder)
+	add("published positions went back", v.Retreats)
 	add("records report changes that never happened", v.Invented)
 	if v.Initial == 0 {
 		found = append(found, "no initial state was completed")

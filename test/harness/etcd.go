@@ -14,6 +14,7 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/fold"
 )
@@ -87,7 +88,8 @@ type Truth struct {
 	prefix string
 	ctx    context.Context // of the watch; progress requests must use the same one
 	cancel context.CancelFunc
-	ended  chan struct{} // closed when the watch is no longer followed
+	ended  chan struct{}                           // closed when the watch is no longer followed
+	each   func(Event, *unstructured.Unstructured) // see Follow
 
 	mu       sync.Mutex
 	events   []Event
@@ -101,7 +103,14 @@ type Truth struct {
 // once: changes after Watch has returned are seen.
 func (e *Etcd) Watch(t testing.TB, prefix string) *Truth {
 	t.Helper()
-	truth := &Truth{client: e.client, prefix: prefix}
+	return e.Follow(t, prefix, nil)
+}
+
+// Follow is Watch that also calls a function with every object as it was stored, in order, and with the objects that exist when
+// the watch begins or goes on. nil: nobody needs them.
+func (e *Etcd) Follow(t testing.TB, prefix string, each func(Event, *unstructured.Unstructured)) *Truth {
+	t.Helper()
+	truth := &Truth{client: e.client, prefix: prefix, each: each}
 	truth.Resume(t)
 	t.Cleanup(truth.Suspend)
 	return truth
@@ -126,7 +135,7 @@ func (truth *Truth) Resume(t testing.TB) {
 	var present []Event
 	for _, kv := range now.Kvs {
 		event := Event{Revision: kv.ModRevision, Type: "MODIFIED", Key: string(kv.Key)}
-		if err := event.decode(kv.Value); err != nil {
+		if err := truth.decode(&event, kv.Value); err != nil {
 			cancel()
 			t.Fatalf("cannot decode %s: %v", kv.Key, err)
 		}
@@ -171,7 +180,7 @@ func (truth *Truth) take(response clientv3.WatchResponse) {
 			if change.IsCreate() {
 				event.Type = "ADDED"
 			}
-			if truth.err = event.decode(change.Kv.Value); truth.err != nil {
+			if truth.err = truth.decode(&event, change.Kv.Value); truth.err != nil {
 				return
 			}
 			truth.uids[event.Key] = event.UID
@@ -184,12 +193,15 @@ func (truth *Truth) take(response clientv3.WatchResponse) {
 }
 
 // decode takes over the object that was stored.
-func (e *Event) decode(stored []byte) error {
+func (truth *Truth) decode(e *Event, stored []byte) error {
 	object, err := decodeStored(stored)
 	if err != nil {
 		return err
 	}
 	e.UID = string(object.GetUID())
+	if truth.each != nil {
+		truth.each(*e, object)
+	}
 	e.Content, err = contentOf(e.Key, object)
 	return err
 }
