@@ -558,7 +558,7 @@ func (r *run) awaitRelists() {
 		return counts, nil
 	}
 	var before map[*objects]float64
-	round, touched := 0, time.Now()
+	round, touched := 0, time.Time{}
 	harness.Poll(r.t, relistTimeout, "a relist of every resource", func() string {
 		now, err := count()
 		if err != nil {

@@ -283,7 +283,7 @@ func (w *Writer) Fill(t testing.TB) {
 	}
 }
 
-// Touch changes a few objects of every resource, and creates missing ones.
+// Touch changes a few objects of every resource, and creates missing ones. One of them also has a version that changes nothing.
 func (w *Writer) Touch(ctx context.Context, round int) {
 	random := rand.New(rand.NewPCG(w.seed, uint64(writers+1+round)))
 	w.operateQuietly(ctx, random)
@@ -292,6 +292,7 @@ func (w *Writer) Touch(ctx context.Context, round int) {
 			w.create(ctx, o, slot, random)
 			w.patch(ctx, o, slot, o.change(random), "")
 		}
+		w.patch(ctx, o, 0, forgetManagers(), "")
 	}
 }
 
