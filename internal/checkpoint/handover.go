@@ -117,20 +117,29 @@ func (p *plan) restored() watchlist.Progress {
 	return progress
 }
 
-// Positions calls f with how far the records of every reader were accepted.
+// Positions calls f with how far the records of every reader were accepted, also of those that have ended. What these emitted
+// last was perhaps not published yet.
 func (k *Keeper) Positions(f func(of scope.Scope, p Position)) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	for of, s := range k.stores {
-		if s.reader == nil {
-			continue // see Abandon
+	for of, p := range k.left {
+		if k.stores[of] == nil {
+			f(of, p)
 		}
-		p := Position{ResourceVersion: s.progress.ResourceVersion, Closed: s.progress.Closed, At: slices.Clone(s.progress.At), Denied: s.progress.Denied.gap()}
-		for _, id := range s.denied {
-			p.Owed = append(p.Owed, id)
-		}
-		f(of, p)
 	}
+	for of, s := range k.stores {
+		if s.reader != nil { // see Abandon
+			f(of, s.position())
+		}
+	}
+}
+
+func (s *store) position() Position {
+	p := Position{ResourceVersion: s.progress.ResourceVersion, Closed: s.progress.Closed, At: slices.Clone(s.progress.At), Denied: s.progress.Denied.gap()}
+	for _, id := range s.denied {
+		p.Owed = append(p.Owed, id)
+	}
+	return p
 }
 
 // Abandon ends the use of checkpoints by readers that have returned: by this one, or by all if it is nil. What they emitted
@@ -147,6 +156,9 @@ func (k *Keeper) Abandon(reader *scope.Scope) {
 			s.entryChanged = true
 		}
 		s.reader = nil
+	}
+	if reader == nil {
+		clear(k.left)
 	}
 	signal(k.wake)
 }

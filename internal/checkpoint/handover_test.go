@@ -163,6 +163,31 @@ func TestRefusedRecordsAreHandedOver(t *testing.T) {
 	assert.Len(t, published.Owed, 1, "it is still owed")
 }
 
+// The position of a reader that has ended is published too, also if its checkpoint was written before: at an orderly stop, the
+// other readers may still have records in the queue then.
+func TestPositionOfAReaderThatHasEnded(t *testing.T) {
+	takingOver(t, withCheckpoint(t), nil, func(l *life, of *scope.Scope) {
+		positions := func() (all []string) {
+			l.Positions(func(_ scope.Scope, p Position) { all = append(all, p.ResourceVersion) })
+			return all
+		}
+		l.Accepted([]watchlist.Change{change(of, watchlist.Added, 3, "75"), ended(of)})
+		require.NoError(t, l.SetLed(t.Context(), "a")) // so that everything is written
+		assert.Equal(t, []string{"75"}, positions())
+
+		again := another(of)
+		_, _, err := l.restore(t, again)
+		require.NoError(t, err)
+		l.Accepted([]watchlist.Change{change(again, watchlist.Added, 4, "76")})
+		assert.Equal(t, []string{"76"}, positions(), "of its successor")
+
+		l.Accepted([]watchlist.Change{ended(again)})
+		require.NoError(t, l.SetLed(t.Context(), "b"))
+		l.Abandon(nil)
+		assert.Empty(t, positions(), "in another term")
+	})
+}
+
 // Readers that have returned have no positions, and their successors continue from what was accepted.
 func TestAbandonedReaders(t *testing.T) {
 	takingOver(t, withCheckpoint(t), nil, func(l *life, of *scope.Scope) {

@@ -74,6 +74,7 @@ type Keeper struct {
 
 	mu       sync.Mutex
 	stores   map[scope.Scope]*store
+	left     map[scope.Scope]Position // of readers that have ended, see Positions
 	restores []*restore
 	jobs     []*job
 	late     map[*scope.Scope]bool         // readers that did not wait for the storage
@@ -104,6 +105,7 @@ func NewKeeper(o Options) *Keeper {
 	k := &Keeper{
 		Options: o,
 		stores:  make(map[scope.Scope]*store),
+		left:    make(map[scope.Scope]Position),
 		late:    make(map[*scope.Scope]bool),
 		extra:   make(map[string]*storage.Operation),
 		asked:   make(chan struct{}, 1),
@@ -252,6 +254,9 @@ func (k *Keeper) releaseEnded() {
 	for of, s := range k.stores {
 		if s.hasEnded() && s.pending() == 0 {
 			delete(k.stores, of)
+			if s.reader != nil && !s.gone && k.Handover != nil {
+				k.left[of] = s.position()
+			}
 			if s.gone {
 				k.removeLocked(s.entry)
 				signal(k.wake)

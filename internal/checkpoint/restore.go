@@ -410,6 +410,7 @@ func (k *Keeper) finish(p *plan, cluster Cluster) {
 	p.store.reader = p.reader
 	delete(k.late, p.reader)
 	k.stores[p.scope] = p.store
+	delete(k.left, p.scope)
 	if len(p.parts) > 0 {
 		k.takeOver(p)
 	}
