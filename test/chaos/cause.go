@@ -74,6 +74,8 @@ const (
 	windowOfCache = 75 * time.Second
 	// causeSlack is how much later the effects of a cause may begin.
 	causeSlack = 5 * time.Second
+	// replacement is how long the API server may take, on a busy machine, to replace the watch cache of an edited CRD.
+	replacement = 15 * time.Second
 )
 
 // uncached reports whether the API server serves a resource's watches from etcd, so that a compaction removes their
@@ -152,6 +154,9 @@ func (e Evidence) causedBy(g Gap, is func(Cause) bool) Kind {
 // justifiedExpiry looks for the loss of the history that a reader needed. A compaction alone is not enough for a stream
 // that was alive until its end and has had no events since: such a stream has delivered everything.
 func (e Evidence) justifiedExpiry(g Gap) Kind {
+	if at := e.reached(g); g.Reason == reasonTakeover && !at.IsZero() && (g.FromTime.IsZero() || at.Before(g.FromTime)) {
+		g.FromTime = at // whoever takes over does not know it
+	}
 	blinded := e.causedBy(g, func(c Cause) bool { return c.Kind.blinds() })
 	for _, c := range e.Causes {
 		if !c.Kind.takesHistory(e.Resource) || !c.comesBefore(g) || c.From.After(g.At) {
@@ -173,7 +178,7 @@ func (e Evidence) justifiedExpiry(g Gap) Kind {
 func (c Cause) comesBefore(g Gap) bool {
 	switch c.Kind {
 	case DefinitionEdit, VersionMoved:
-		return g.From < c.Revision || !g.FromTime.IsZero() && g.FromTime.Before(c.To.Add(causeSlack))
+		return g.From < c.Revision || !g.FromTime.IsZero() && g.FromTime.Before(c.To.Add(replacement))
 	}
 	return g.From < c.Revision
 }

@@ -3,6 +3,7 @@ package chaos
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/takeover"
 	"github.com/k8swatchlist/k8swatchlistreceiver/test/harness"
@@ -21,6 +22,16 @@ func (e Evidence) start(term int, namespace string) harness.Point {
 		at = pointOf(p, namespace)
 	}
 	return at
+}
+
+// reached returns when it was first published that the version was reached at which a gap begins.
+func (e Evidence) reached(g Gap) time.Time {
+	for _, p := range e.Published {
+		if at := pointOf(p, g.Namespace); at.IsKnown() && number(at.W) >= g.From {
+			return p.At
+		}
+	}
+	return time.Time{}
 }
 
 // pointOf returns the position of the reader of a namespace, which may be that of all namespaces.

@@ -273,6 +273,31 @@ func TestVerdictOnReplicas(t *testing.T) {
 	}
 }
 
+// If nobody could lead for long, the history is gone that begins at the last published position.
+func TestGapAfterAnOldPosition(t *testing.T) {
+	gap := Gap{Reason: reasonTakeover, From: 4, To: 9, ToTime: second(100), At: second(101)}
+	cut := Cause{LeaderCutOff, second(30), second(60), 7}
+	for name, c := range map[string]struct {
+		published float64
+		causes    []Cause
+		want      Kind
+	}{
+		"of 75 seconds ago":                 {published: 25, causes: []Cause{cut}, want: LeaderCutOff},
+		"of 75 seconds ago without a fault": {published: 25},
+		"of less than 75 seconds ago":       {published: 40, causes: []Cause{cut}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			published := func(at float64, w string) harness.Publication {
+				return harness.Publication{Term: 1, At: second(at), Readers: map[string]harness.Point{"": {W: w, Closed: true}}}
+			}
+			e := Evidence{Resource: "pods", Causes: c.causes, Published: []harness.Publication{published(1, "3"), published(c.published, "4"), published(99, "4")}}
+			if got := e.justified(gap); got != c.want {
+				t.Errorf("justified by %q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
 func TestReplicasHaveTheirFaultsEarly(t *testing.T) {
 	_, faults := Draw(1, 100*time.Second, 3)
 	met := map[Kind]bool{}

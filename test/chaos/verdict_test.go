@@ -258,7 +258,7 @@ func TestGapAfterAnEditOfADefinition(t *testing.T) {
 	}{
 		"from before the edit":         {gap: Gap{From: 4, FromTime: second(9), To: 9, ToTime: second(12)}, want: DefinitionEdit},
 		"from a moment after the edit": {gap: Gap{From: 7, FromTime: second(11), To: 9, ToTime: second(12)}, want: DefinitionEdit},
-		"from long after the edit":     {gap: Gap{From: 7, FromTime: second(16), To: 9, ToTime: second(17)}},
+		"from long after the edit":     {gap: Gap{From: 7, FromTime: second(26), To: 9, ToTime: second(27)}},
 		"at an unknown time":           {gap: Gap{From: 7, To: 9, ToTime: second(12)}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -23,6 +24,7 @@ const progressLayout = 1
 // Publication is one version of the progress Lease.
 type Publication struct {
 	Revision int64            `json:"-"` // in etcd
+	At       time.Time        `json:"-"` // when etcd reported it
 	Layout   int              `json:"v"`
 	Term     int              `json:"term"`
 	Holder   string           `json:"holder"`
@@ -100,7 +102,7 @@ func (p *Publications) take(revision int64, lease *unstructured.Unstructured) {
 	if json.Unmarshal([]byte(lease.GetAnnotations()[ProgressAnnotation]), &published) != nil || published.Layout != progressLayout {
 		published = Publication{}
 	}
-	published.Revision = revision
+	published.Revision, published.At = revision, time.Now()
 	p.all = append(p.all, published)
 }
 
