@@ -163,6 +163,9 @@ func (x *replica) start() {
 	election, endElection := context.WithCancel(context.Background())
 	x.endElection = endElection
 	x.began = time.Now()
+	if !x.cold {
+		x.health.report("standby", errNotReady) // before Start returns, or the Collector would report meanwhile that all is well
+	}
 	x.tracked.Go(func() { x.leadership.Run(election) })
 	go func() {
 		defer close(x.done)

@@ -34,6 +34,8 @@ type kind struct {
 	stored    bool   // each has a storage of its own
 	extension bool   // contrib's extension elects the leader
 	audited   bool   // the API server logs requests
+	probed    bool   // each answers health probes
+	isolated  bool   // each is started without a connection to the API server
 }
 
 // member is one replica. It reaches the API server through a proxy.
@@ -43,6 +45,7 @@ type member struct {
 	proxy  *harness.Proxy
 	name   string
 	folder string // of its storage, or ""
+	health string // the address for health probes, or ""
 	over   bool   // it was stopped or killed
 }
 
@@ -73,11 +76,17 @@ func (r *replicas) addIn(folder string) *member {
 		name: fmt.Sprintf("otelcol-%d", len(r.all)), folder: folder,
 	}
 	path := r.cluster.KubeconfigVia(r.t, r.cluster.RESTConfig(), m.proxy.Address())
+	if r.kind.isolated {
+		m.proxy.Cut()
+	}
 	receiver := kubeconfig(path) + "resources: [{name: pods}]\n" + r.kind.more
 	const lease = "lease_name: watchlist, lease_namespace: default, lease_duration: 9s, renew_deadline: 6s, retry_period: 1s"
 	switch elected := receiver + "\nleader_election: {enabled: true, identity: " + m.name + ", " + lease + "}\n"; {
 	case r.kind.extension:
 		m.Collector = harness.StartElector(r.t, []string{"KUBECONFIG=" + path}, byExtension(receiver, "{auth_type: kubeConfig, "+lease+"}", m.sink))
+	case r.kind.probed:
+		m.health = harness.FreeAddress(r.t)
+		m.Collector = harness.StartCollector(r.t, probed(elected, m.sink, m.health), "--feature-gates="+harness.ComponentStatusGate)
 	case folder != "":
 		m.Collector = harness.StartCollector(r.t, stored(elected, m.sink, folder))
 	default:
@@ -261,11 +270,11 @@ func startTakeovers(t *testing.T, n int, k kind) *takeovers {
 }
 
 // next waits for another leader than the old one, and returns it.
-func (x *takeovers) next(old *member) (now *member, took time.Duration) {
-	x.t.Helper()
+func (r *replicas) next(old *member) (now *member, took time.Duration) {
+	r.t.Helper()
 	began := time.Now()
-	harness.Poll(x.t, catchUp, "another leader", func() string {
-		for _, m := range x.all {
+	harness.Poll(r.t, catchUp, "another leader", func() string {
+		for _, m := range r.all {
 			if m != old && !m.over && leads(m) {
 				now = m
 				return ""

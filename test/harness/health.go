@@ -31,6 +31,17 @@ func ReadHealth(t testing.TB, address string) Health {
 	return h
 }
 
+// Probe asks the Collector as a readiness probe of Kubernetes does, and returns the status code of the answer, or 0 if there is
+// none. The configuration of health_check is HealthCheck.
+func Probe(t testing.TB, address string) int {
+	t.Helper()
+	code, _, err := get(t.Context(), "http://"+address+"/status")
+	if err != nil {
+		return 0
+	}
+	return code
+}
+
 // ComponentStatusGate is the feature gate with which health_check shows the status of every component.
 const ComponentStatusGate = "extension.healthcheck.useComponentStatus"
 
