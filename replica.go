@@ -248,7 +248,7 @@ func (x *replica) follow() {
 	}
 	x.ready = false
 	x.health.report("standby", errNotReady)
-	x.session = x.startSession(x.newMirror)
+	x.session = x.startSession(x.newMirror, x.hasten)
 }
 
 // fetch reads what the leader has published, and follows it.

@@ -27,8 +27,8 @@ type session struct {
 	running sync.WaitGroup
 }
 
-// startSession begins to read with readers that newReader returns.
-func (r *watchlistReceiver) startSession(newReader func(catalog.Target) catalog.Reader) *session {
+// startSession begins to read with readers that newReader returns. What is to run beside them returns when its context ends.
+func (r *watchlistReceiver) startSession(newReader func(catalog.Target) catalog.Reader, beside ...func(context.Context)) *session {
 	readers := catalog.New(catalog.Options{
 		Specs:     r.cfg.Specs(),
 		Server:    r.client,
@@ -39,6 +39,9 @@ func (r *watchlistReceiver) startSession(newReader func(catalog.Target) catalog.
 	ctx, cancel := context.WithCancel(context.Background())
 	s := &session{cancel: cancel}
 	s.running.Go(func() { r.crowd.Run(ctx) })
+	for _, run := range beside {
+		s.running.Go(func() { run(ctx) })
+	}
 	answered := make(chan struct{})
 	s.running.Go(func() { r.learnClusterUID(ctx, answered) })
 	s.running.Go(func() {

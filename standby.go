@@ -2,6 +2,7 @@ package k8swatchlistreceiver
 
 import (
 	"context"
+	"time"
 
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/catalog"
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/redact"
@@ -14,6 +15,9 @@ import (
 // follows the leader's.
 func (x *replica) newMirror(t catalog.Target) catalog.Reader {
 	m := takeover.NewMirror(x.keeper.Accepted)
+	m.IsStill = func(ctx context.Context, from, to string) bool {
+		return watchlist.IsStill(ctx, watchlist.MetadataOpener{Opener: x.client}, t.Scope, t.API, from, to)
+	}
 	var reader *watchlist.Reader
 	o := x.readsOf(t)
 	o.Plan = redact.NewPlan(t.Scope.Group, t.Scope.Resource)
@@ -33,6 +37,23 @@ func (x *replica) newMirror(t catalog.Target) catalog.Reader {
 	reader = watchlist.NewReader(o)
 	x.mirrors.Add(t.Scope, m)
 	return reader
+}
+
+// hasten makes a standby ready where nothing happens, without waiting for the leader's next bookmarks.
+func (x *replica) hasten(ctx context.Context) {
+	ticker := time.NewTicker(x.publishInterval)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		x.mu.Lock()
+		mirrors, published := x.mirrors, x.seen
+		x.mu.Unlock()
+		mirrors.Ask(ctx, &published)
+	}
 }
 
 // standbyObserver passes on the state of a standby's reader.

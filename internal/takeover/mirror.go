@@ -21,6 +21,9 @@ const maxTail = 200_000
 type Mirror struct {
 	accepted func([]watchlist.Change) // updates the checkpoint
 
+	// IsStill asks the server whether nothing has happened after one version and up to another. nil: it is not asked.
+	IsStill func(ctx context.Context, from, to string) bool
+
 	mu   sync.Mutex
 	tail []waiting
 	room chan struct{} // closed when the tail has become shorter; nil: nobody waits
@@ -37,7 +40,14 @@ type Mirror struct {
 	holeAt, holeEnd int
 	holeFrom        string
 	holeTo          string // the version of the snapshot; "" while it is incomplete
+
+	// waits is the stretch that the server is to be asked about, and asked how often it was.
+	waits stretch
+	asked int
 }
+
+// stretch is the history after one version and up to another.
+type stretch struct{ from, to string }
 
 // NewMirror returns the mirror of a reader that has read nothing. accepted is called with changes that the leader has
 // published as accepted, in order.
@@ -268,6 +278,38 @@ func (m *Mirror) Whole(p *Position, led bool) (perhaps []redact.Identity, whole 
 	return perhaps, true
 }
 
+// maxAsked is how often the server is asked about the same stretch. Another server than the leader's may lag behind for a while.
+const maxAsked = 3
+
+// isToAsk reports whether only a stretch keeps the mirror from being ready of which the leader reads nothing, as if nothing
+// happened in it: from the published position up to the snapshot. It has to be the same as at the last call, since the leader
+// is much faster where something happens.
+func (m *Mirror) isToAsk(p *Position) (about stretch, ok bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.IsStill == nil || !m.holed || m.holeTo == "" || m.bad || !p.Known() || !p.Closed || p.Anew || p.passed(m.holeTo) || m.readyLocked(p, false) {
+		m.waits = stretch{}
+		return stretch{}, false
+	}
+	about = stretch{p.W, m.holeTo}
+	if m.waits != about {
+		m.waits, m.asked = about, 0
+		return stretch{}, false
+	}
+	m.asked++
+	return about, m.asked <= maxAsked
+}
+
+// still notes that nothing has happened in a stretch. Then the position at its end is the published one.
+func (m *Mirror) still(about stretch) {
+	m.mu.Lock()
+	isSame := m.holed && m.holeTo == about.to
+	m.mu.Unlock()
+	if isSame {
+		m.Settle(&Position{W: about.to, Closed: true})
+	}
+}
+
 // Tail returns how many changes wait for the leader.
 func (m *Mirror) Tail() int {
 	m.mu.Lock()
@@ -314,6 +356,35 @@ func (s *Mirrors) Settle(p *Progress) {
 			m.Settle(&published)
 		}
 	})
+}
+
+// maxAsking bounds how many questions are asked at once. Each is an open watch for a few seconds.
+const maxAsking = 32
+
+// Ask asks the server about the mirrors that would be ready if nothing has happened since the leader's last bookmark. On a
+// resource that does not change, its next one can take a minute.
+func (s *Mirrors) Ask(ctx context.Context, p *Progress) {
+	var asking sync.WaitGroup
+	slots := make(chan struct{}, maxAsking)
+	s.each(func(of scope.Scope, m *Mirror) {
+		published := p.Readers[Key(of)]
+		about, ok := m.isToAsk(&published)
+		if !ok {
+			return
+		}
+		asking.Go(func() {
+			select {
+			case slots <- struct{}{}:
+			case <-ctx.Done():
+				return
+			}
+			defer func() { <-slots }()
+			if m.IsStill(ctx, about.from, about.to) {
+				m.still(about)
+			}
+		})
+	})
+	asking.Wait()
 }
 
 // Ready reports how many of the mirrors are ready.

@@ -1,12 +1,15 @@
 package takeover
 
 import (
+	"context"
 	"strconv"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/redact"
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/scope"
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/watchlist"
 )
 
@@ -223,4 +226,55 @@ func TestMirrorReadsALaterSnapshotOfAnySize(t *testing.T) {
 	assert.Len(t, r.stored, most+1)
 	assert.Equal(t, strconv.Itoa(10+changes), r.stored["a"])
 	assert.Zero(t, r.Tail())
+}
+
+// Where nothing happens, a standby need not wait for the leader's next bookmark to know that its snapshot shows what the leader
+// has emitted. Where something happens, the leader comes first.
+func TestMirrorOfWhatDoesNotChange(t *testing.T) {
+	r := newRig()
+	still, asked := false, [][2]string{}
+	r.IsStill = func(_ context.Context, from, to string) bool {
+		asked = append(asked, [2]string{from, to})
+		return still
+	}
+	of := scope.New(schema.GroupResource{Resource: "pods"}, "", "", "")
+	mirrors := NewMirrors()
+	mirrors.Add(of, r.Mirror)
+	ask := func(p Position) {
+		for range 2 { // it has to stay the same
+			mirrors.Ask(t.Context(), &Progress{Readers: map[string]Position{Key(of): p}})
+		}
+	}
+	r.Restored(watchlist.Progress{})
+	ask(Position{W: "10", Closed: true})
+	r.offer(t, ofSnapshot(watchlist.Known, "a", 5))
+	ask(Position{W: "10", Closed: true})
+	assert.Empty(t, asked, "the snapshot is incomplete")
+	r.offer(t, advanced(20, true))
+	ask(Position{})
+	ask(Position{W: "10"})
+	assert.Empty(t, asked, "the position is not known, or not closed")
+	ask(Position{W: "10", Closed: true, Until: "30"})
+	at := &Position{W: "12", Closed: true}
+	for range 5 {
+		ask(*at)
+	}
+	assert.Equal(t, [][2]string{{"10", "20"}, {"12", "20"}, {"12", "20"}, {"12", "20"}}, asked)
+	assert.False(t, r.IsReady(at, false))
+
+	at, still = &Position{W: "13", Closed: true}, true
+	ask(*at)
+	assert.True(t, r.IsReady(at, false))
+	assert.Equal(t, "20", r.at)
+	assert.Equal(t, map[string]string{"a": "5"}, r.stored)
+	asked = nil
+	ask(*at)
+	assert.Empty(t, asked)
+	r.offer(t, object(watchlist.Added, "b", 25))
+	r.Settle(at)
+	assert.Equal(t, 1, r.Tail(), "what follows the snapshot waits for the leader")
+	assert.False(t, r.IsReady(&Position{W: "13", Closed: true, Until: "30"}, false), "an object was offered that was not read")
+	perhaps, whole := r.Whole(&Position{W: "13", Closed: true, Until: "25"}, false)
+	assert.True(t, whole)
+	assert.Len(t, perhaps, 1)
 }

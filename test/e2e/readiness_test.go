@@ -70,3 +70,47 @@ func TestReadiness(t *testing.T) {
 		t.Error("the cold standby leads")
 	}
 }
+
+// Where nothing changes, a standby does not wait for the leader's next bookmark, which comes once a minute. What it knows is what
+// the leader has emitted: if the history is gone when it takes over, it emits the deletions that it finds, and nothing else.
+func TestReadinessOfAQuietCluster(t *testing.T) {
+	t.Parallel()
+	c := harness.StartCluster(t, controlplane.Options{})
+	c.CreatePods(t, "kept", 20, harness.SmallPod)
+	c.CreatePods(t, "deleted", 3, harness.SmallPod)
+	etcd := harness.ConnectEtcd(t, c)
+	truth := etcd.Watch(t, "/registry/pods/")
+	r := startReplicas(t, c, 1, kind{})
+	leader := r.leader()
+	leader.sink.Records.AwaitSnapshot(t, "pods", catchUp)
+	r.awaitPublished()
+	var standby *member
+	for range 3 {
+		before, _ := r.published()
+		standby = r.add()
+		standby.AwaitLog(t, "standby is ready to take over", 2*catchUp)
+		after, _ := r.published()
+		if before == after {
+			break
+		}
+		t.Logf("the leader has read a bookmark meanwhile: it was at %s and is at %s", before, after)
+		standby.stop(t)
+		standby = nil
+	}
+	if standby == nil {
+		t.Fatal("standbys were ready only when the leader had read a bookmark")
+	}
+
+	leader.kill(t)
+	standby.proxy.Cut() // before it leads
+	c.DeletePods(t, "deleted", 3)
+	c.CreatePods(t, "added", 3, harness.SmallPod)
+	etcd.CompactBehind(t, truth)
+	c.RestartAPIServer(t)
+	standby.proxy.Restore(t)
+	r.awaitFold()
+	report(t, "records were repeated", r.repeated())
+	if n := len(harness.OfStream(r.records(), "pods", "k8s.snapshot.begin")); n != 1 {
+		t.Errorf("%d sets of snapshots were emitted, want only that of the first leader", n)
+	}
+}
