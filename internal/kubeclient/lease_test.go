@@ -64,3 +64,28 @@ func TestLease(t *testing.T) {
 	}
 	assert.Equal(t, wanted, asked[1:3])
 }
+
+// failures notes the failed requests.
+type failures struct{ seen []string }
+
+func (f *failures) RequestFailed(verb, code string) { f.seen = append(f.seen, verb+" "+code) }
+func (f *failures) RequestWaited(time.Duration)     {}
+
+// Failed requests are counted by what they were to do.
+func TestVerbsOfFailedLeaseRequests(t *testing.T) {
+	client := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusForbidden)
+		_, _ = io.WriteString(w, `{"kind":"Status","status":"Failure","reason":"Forbidden","code":403}`)
+	})
+	f := &failures{}
+	client.observer = f
+	leases := Leases{Client: client, Namespace: "observe", Name: "lock"}
+	for _, lease := range []Lease{{}, {object: map[string]any{}}} {
+		_, err := leases.Put(t.Context(), lease)
+		require.True(t, apierrors.IsForbidden(err))
+	}
+	_, err := leases.Get(t.Context())
+	require.True(t, apierrors.IsForbidden(err))
+	assert.Equal(t, []string{"create 403", "update 403", "get 403"}, f.seen)
+}

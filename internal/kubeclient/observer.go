@@ -2,6 +2,7 @@ package kubeclient
 
 import (
 	"errors"
+	"net/http"
 	"strconv"
 	"time"
 
@@ -12,8 +13,8 @@ import (
 
 // Observer observes requests, for metrics. It must not block, and is called concurrently.
 type Observer interface {
-	// RequestFailed is called for each request that was not answered, or with an error. The verb is get, list or watch;
-	// the code is the status, 4xx or 5xx for rare ones, foreign for an answer that is not from Kubernetes, or network.
+	// RequestFailed is called for each request that was not answered, or with an error. The verb is create, get, list, update
+	// or watch; the code is the status, 4xx or 5xx for rare ones, foreign for an answer that is not from Kubernetes, or network.
 	RequestFailed(verb, code string)
 	// RequestWaited is called with the time that a request waited for the client's rate limits.
 	RequestWaited(time.Duration)
@@ -38,6 +39,10 @@ func (c *Client) failed(g get, err error) {
 		verb = "watch"
 	case g.list:
 		verb = "list"
+	case g.method == http.MethodPost:
+		verb = "create"
+	case g.method == http.MethodPut:
+		verb = "update"
 	}
 	c.observer.RequestFailed(verb, errorCode(err))
 }
