@@ -51,6 +51,7 @@ type Publisher struct {
 	ended   map[string]string // wanted: see Position.Ended
 	now     Progress          // as last read or written
 	wrote   chan struct{}     // closed at the next write
+	checked time.Time         // when it was last written or read
 	failing bool
 	written time.Time
 	current time.Time // see Current
@@ -58,6 +59,12 @@ type Publisher struct {
 
 // ErrTermOver is returned when another replica has begun a later term.
 var ErrTermOver = errors.New("another replica leads by now")
+
+// checkEvery is after how many intervals without a change the progress is read: somebody may have deleted or damaged it.
+const checkEvery = 5
+
+// errEdited: the progress is not what was written.
+var errEdited = errors.New("somebody has changed the progress")
 
 // NewPublisher returns a publisher that continues from what was published.
 func NewPublisher(o PublisherOptions) *Publisher {
@@ -134,7 +141,7 @@ func (p *Publisher) put(ctx context.Context, wanted Progress) error {
 		return err
 	}
 	p.mu.Lock()
-	p.now, p.written, p.current = written, sent, sent
+	p.now, p.written, p.current, p.checked = written, sent, sent, sent
 	close(p.wrote)
 	p.wrote = make(chan struct{})
 	p.mu.Unlock()
@@ -188,10 +195,11 @@ func (p *Publisher) Publish(ctx context.Context) error {
 	request, cancel := context.WithTimeout(ctx, p.Timeout)
 	defer cancel()
 	err := p.publish(request)
-	if IsConflict(err) || apierrors.IsNotFound(err) {
+	if IsConflict(err) || apierrors.IsNotFound(err) || errors.Is(err, errEdited) {
 		err = p.readAgain(request)
 		if err == nil {
-			err = p.publish(request)
+			wanted, _ := p.wanted()
+			err = p.put(request, wanted)
 		}
 	}
 	p.report(ctx, err)
@@ -201,13 +209,26 @@ func (p *Publisher) Publish(ctx context.Context) error {
 func (p *Publisher) publish(ctx context.Context) error {
 	asked := time.Now()
 	wanted, changed := p.wanted()
-	if !changed {
-		p.mu.Lock()
-		p.current = asked
-		p.mu.Unlock()
+	if changed {
+		return p.put(ctx, wanted)
+	}
+	p.mu.Lock()
+	p.current = asked
+	due := asked.Sub(p.checked) >= checkEvery*p.Interval
+	p.mu.Unlock()
+	if !due {
 		return nil
 	}
-	return p.put(ctx, wanted)
+	there, err := Read(ctx, p.Leases)
+	if err != nil {
+		return err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.checked = asked; there.IsSame(&p.now) {
+		return nil
+	}
+	return errEdited
 }
 
 // readAgain reads what somebody else has written, or this replica itself without having received the answer.

@@ -28,6 +28,7 @@ type lease struct {
 	version int
 	content kubeclient.Lease
 	writes  int
+	reads   int
 }
 
 // leaseClient is the connection of one replica to it.
@@ -46,6 +47,7 @@ func (c *leaseClient) Get(context.Context) (kubeclient.Lease, error) {
 	if c.fails != nil {
 		return kubeclient.Lease{}, c.fails
 	}
+	c.reads++
 	c.read = c.version
 	if c.version == 0 {
 		return kubeclient.Lease{}, apierrors.NewNotFound(leases, "progress")
@@ -76,9 +78,9 @@ func (c *leaseClient) Put(ctx context.Context, l kubeclient.Lease) (kubeclient.L
 	return l, nil
 }
 
-func (c *leaseClient) set(f func()) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+func (l *lease) set(f func()) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	f()
 }
 
@@ -310,6 +312,30 @@ func TestDamagedProgress(t *testing.T) {
 			assert.Equal(t, "8", p.Readers[podsKey].W)
 		})
 	}
+	// Also if nothing changes.
+	synctest.Test(t, func(t *testing.T) {
+		l := &lease{}
+		x := newLeader(l, "a")
+		_, err := x.Begin(t.Context())
+		require.NoError(t, err)
+		x.accepted(7)
+		stop := x.run(t)
+		reads := func() (n int) {
+			l.set(func() { n = l.reads })
+			return n
+		}
+		time.Sleep(time.Minute)
+		before := reads()
+		time.Sleep(time.Minute)
+		assert.Equal(t, 12, reads()-before)
+		l.set(func() { l.version = 0 })
+		time.Sleep(6 * time.Second)
+		p := l.progress(t)
+		assert.Equal(t, 1, p.Term)
+		assert.Equal(t, "7", p.Readers[podsKey].W)
+		assert.ErrorIs(t, stop(), context.Canceled)
+	})
+
 	l := &lease{}
 	l.version, l.content.Annotations = 1, map[string]string{annotation: `{"v":2,"term":5}`}
 	limited, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
