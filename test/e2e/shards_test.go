@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"net/url"
-	"os"
-	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -319,10 +317,7 @@ func TestAnotherNumberOfShardsUnderChanges(t *testing.T) {
 	etcd := harness.ConnectEtcd(t, c)
 	c.CreatePods(t, "kept", 200, harness.SmallPod)
 	var folders []string
-	fewer := 2
-	if n, err := strconv.Atoi(os.Getenv("E2E_SHARDS")); err == nil {
-		fewer = n
-	}
+	fewer := fromEnvironment("E2E_SHARDS", 2)
 	for range 2 * fewer {
 		folders = append(folders, t.TempDir())
 	}

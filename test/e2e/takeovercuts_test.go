@@ -77,6 +77,50 @@ func TestReplicasWithoutConnections(t *testing.T) {
 	requireNothingRecovered(t, x.records())
 }
 
+// The pipeline of the leader blocks for longer than a Lease lasts: it goes on to lead, and the standbys hold what it has not emitted.
+// Then everything is emitted once. E2E_BLOCKED is for how many seconds.
+func TestTakeoverWhileThePipelineBlocks(t *testing.T) {
+	t.Parallel()
+	blocked := time.Duration(fromEnvironment("E2E_BLOCKED", 15)) * time.Second
+	x := startTakeovers(t, 3, kind{})
+	leader := x.leader()
+	x.awaitPublished()
+	leader.sink.Block()
+	leader.sink.AwaitCalls(t, 1, catchUp)
+	emitted, changes, began := leader.sink.Records.Len(), len(x.truth.All()), time.Now()
+	harness.Poll(t, blocked+catchUp, "the time for which the pipeline blocks", func() string {
+		if now := x.holder(); now != leader {
+			t.Fatalf("%s leads although the leader has no step_down_after", now.name)
+		}
+		if left := blocked - time.Since(began); left > 0 {
+			return left.String()
+		}
+		return ""
+	})
+	if n := leader.sink.Records.Len() - emitted; n > 0 {
+		t.Fatalf("%d records were emitted by a pipeline that blocks", n)
+	}
+	changes = len(x.truth.All()) - changes
+	leader.sink.AwaitCalls(t, 1, catchUp) // so that the call which is let through does not end by its timeout
+	leader.sink.Accept()
+	report(t, "records were repeated", x.finish())
+	if now := x.holder(); now != leader {
+		t.Errorf("%s leads", now.name)
+	}
+	x.awaitReady()
+	requireNothingRecovered(t, x.records())
+	var most int64
+	for _, m := range x.all {
+		if m != leader {
+			most = max(most, harness.UsageOf(t, m.PID()).PeakResident)
+		}
+	}
+	t.Logf("the standbys have taken at most %d MiB for %d changes that waited for %s", most>>20, changes, blocked)
+	if limit := int64(256 << 20); most > limit {
+		t.Errorf("a standby has taken %d bytes, want at most %d", most, limit)
+	}
+}
+
 // The leader is killed in the middle of its initial state, which comes over a slow network. Another replica emits it again.
 func TestTakeoverDuringInitialState(t *testing.T) {
 	t.Parallel()

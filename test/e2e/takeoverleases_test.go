@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/util/retry"
 
 	"github.com/k8swatchlist/k8swatchlistreceiver/test/harness"
+	"github.com/k8swatchlist/k8swatchlistreceiver/tools/controlplane"
 )
 
 // edit changes a Lease by hand.
@@ -121,6 +122,11 @@ func TestLeasesEditedByHand(t *testing.T) {
 	repeated := x.finish()
 	t.Logf("%d of %d records are repeated", len(repeated), len(x.objects()))
 	requireNothingRecovered(t, x.records())
+
+	// While nothing changes, the progress is written again too.
+	x.awaitPublished()
+	x.deleteLease(progressLease)
+	x.awaitPublished()
 }
 
 // The leadership changes every few seconds, since somebody writes the other replica into the Lease. Each change costs one watch
@@ -167,4 +173,39 @@ func TestFlappingLeadership(t *testing.T) {
 	repeated := x.finish()
 	t.Logf("%d of %d records are repeated", len(repeated), len(x.objects()))
 	requireNothingRecovered(t, x.records())
+}
+
+// The clocks of replicas differ: another one has renewed the Lease with the time of a clock that is an hour ahead or behind, and has
+// ended. The takeover takes as long as any other.
+func TestTakeoverAndClocks(t *testing.T) {
+	t.Parallel()
+	const lease = 9 * time.Second
+	r := startReplicas(t, harness.StartCluster(t, controlplane.Options{}), 2, kind{})
+	for _, skew := range []time.Duration{time.Hour, -time.Hour} {
+		old := r.leader()
+		other := "other" + skew.String()
+		renew := func() (at time.Time) {
+			r.edit(electionLease, func(l *coordinationv1.Lease) {
+				at = time.Now()
+				renewed := metav1.NewMicroTime(at.Add(skew))
+				l.Spec.HolderIdentity, l.Spec.RenewTime = &other, &renewed
+			})
+			return at
+		}
+		renew()
+		harness.Poll(t, catchUp, "the leader to notice", func() string {
+			if leads(old) {
+				return old.name + " still leads"
+			}
+			return ""
+		})
+		last := renew()
+		r.holder()
+		took := time.Since(last)
+		t.Logf("a replica leads %s after the last renewal by a clock that differs by %s", took.Round(time.Millisecond), skew)
+		// The lease once, or twice for standbys that are not ready, and what a candidate may be late; then the machine.
+		if took < lease || took > 2*lease+44*time.Second/10+10*time.Second {
+			t.Errorf("the takeover took %s with a clock that differs by %s, want at least %s", took, skew, lease)
+		}
+	}
 }
