@@ -166,13 +166,16 @@ test-controlplane: ## Run the tests of the control plane, against its real binar
 	@folder=$$($(GET_CONTROL_PLANE)) || exit; cd tools/controlplane && \
 	KUBEBUILDER_ASSETS=$$folder ../progress.sh "control plane tests" $(GO) test $(RACE) -timeout 20m ./...
 
+# The tests wait much more than they compute, so that more of them run at once than there are cores.
+E2E_PARALLEL ?= 3
+
 .PHONY: test-e2e
 test-e2e: $(COLLECTOR) $(PEER) $(ELECTOR) $(VICTORIALOGS) bin/tools/monitoring ## Run the end-to-end tests, against a real control plane and the real collector
 	@folder=$$($(GET_CONTROL_PLANE)) || exit; cd test && \
 	export KUBEBUILDER_ASSETS=$$folder OTELCOL_BINARY=$(CURDIR)/$(COLLECTOR) OTELCOL_PEER_BINARY=$(CURDIR)/$(PEER) \
 		OTELCOL_ELECTOR_BINARY=$(CURDIR)/$(ELECTOR) VICTORIALOGS_BINARY=$(CURDIR)/$(VICTORIALOGS) \
 		MONITORING_BINARY=$(CURDIR)/bin/tools/monitoring && \
-	../tools/progress.sh "end-to-end tests" $(GO) test $(RACE) -v -timeout 30m ./e2e/... ./harness/... ./schema/... && \
+	../tools/progress.sh "end-to-end tests" $(GO) test $(RACE) -v -parallel $(E2E_PARALLEL) -timeout 30m ./e2e/... ./harness/... ./schema/... && \
 	../tools/progress.sh "no secret leaves the collector" $(GO) test $(RACE) -v -timeout 15m ./redaction/...
 
 .PHONY: test-command
