@@ -49,9 +49,9 @@ type replica struct {
 	// Used only by the replica's goroutine.
 	publishes sync.WaitGroup
 	unpublish context.CancelFunc
-	termOver  chan struct{}
-	ready     bool      // as last reported
-	moved     time.Time // when the pipeline last accepted something, or had nothing to accept
+	termOver  chan error // takeover.ErrTermOver or takeover.ErrSetBack
+	ready     bool       // as last reported
+	moved     time.Time  // when the pipeline last accepted something, or had nothing to accept
 
 	accepted atomic.Int64 // changes in this term
 	before   int64        // the same when isStuck was last called
@@ -59,8 +59,12 @@ type replica struct {
 	mu      sync.Mutex
 	mirrors *takeover.Mirrors // of the current or, while this replica leads, the last standby session
 	leads   bool
-	led     bool               // this process is, or continues from the storage of, the one that last led
+	led     bool               // this process is, or continues from the storage of, the one that last led, and has all it offered
 	seen    takeover.Progress  // as last read
+	newest  takeover.Progress  // the newest that was ever read or published
+	behind  bool               // what was last read is older than that: etcd was set back
+	gen     int                // the generation of what this standby reads; -1: none that is published
+	refills bool               // this standby reads everything again, whatever it has stored
 	fetched time.Time          // when that was; zero: never
 	from    *takeover.Progress // from which this replica leads
 	// publisher is that of the current or last term.
@@ -201,7 +205,8 @@ func (x *replica) leading() bool {
 
 // run follows or leads until ctx ends.
 func (x *replica) run(ctx context.Context) {
-	x.follow()
+	x.fetch(ctx)
+	x.follow(false)
 	ticker := time.NewTicker(x.publishInterval)
 	defer ticker.Stop()
 	for {
@@ -209,11 +214,11 @@ func (x *replica) run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-x.leadership.Changes():
-		case <-x.termOver:
-			if x.doubt != nil {
+		case err := <-x.termOver:
+			if x.doubt != nil && errors.Is(err, takeover.ErrTermOver) {
 				x.doubt()
 			}
-			x.demote("another replica has begun a later term")
+			x.demote(err.Error())
 		case <-ticker.C:
 		}
 		if x.reportDivision != nil {
@@ -236,10 +241,11 @@ func (x *replica) run(ctx context.Context) {
 	}
 }
 
-// follow begins the session of a standby.
-func (x *replica) follow() {
+// follow begins the session of a standby, which continues from its checkpoint, unless that is of another history.
+func (x *replica) follow(refills bool) {
 	x.mu.Lock()
 	x.mirrors, x.leads, x.from = takeover.NewMirrors(), false, nil
+	x.gen, x.refills = x.newest.Generation, refills
 	x.mu.Unlock()
 	x.telemetry.standsBy()
 	if x.cold {
@@ -264,7 +270,22 @@ func (x *replica) fetch(ctx context.Context) {
 		return
 	}
 	x.noteRead(&p)
-	x.mirrors.Settle(&p)
+	if x.session == nil {
+		return // nothing has begun yet
+	}
+	x.mu.Lock()
+	behind, isOther := x.behind, p.Exists() && p.Generation != x.gen
+	x.mu.Unlock()
+	switch {
+	case behind:
+	case isOther && !x.cold:
+		x.set.Logger.Info("etcd was set back to an earlier state, reading everything again", zap.String("identity", x.identity))
+		x.session.stop()
+		x.keeper.Abandon(nil)
+		x.follow(true)
+	default:
+		x.mirrors.Settle(&p)
+	}
 	x.reportReady(&p)
 }
 
@@ -293,8 +314,15 @@ func (x *replica) noteRead(p *takeover.Progress) {
 	now := time.Now()
 	x.mu.Lock()
 	isNew := x.fetched.IsZero() || !p.IsSame(&x.seen)
+	switch x.behind = p.IsBehind(&x.newest); {
+	case !p.Exists():
+	case !x.behind:
+		x.newest = *p
+	case isNew && x.seen.IsBehind(&x.newest): // written by a leader that knows nothing of the newest
+		x.newest, x.behind, x.gen = *p, false, -1
+	}
 	x.seen, x.fetched = *p, now
-	x.led = p.Exists() && (p.Holder == x.identity || p.Holder == x.keeper.Led())
+	x.led = !x.refills && x.newest.Exists() && (x.newest.Holder == x.identity || x.newest.Holder == x.keeper.Led())
 	x.mu.Unlock()
 	if isNew && p.Exists() && p.Holder != x.identity {
 		x.leadership.OtherTerm(p.Term, now)
@@ -341,6 +369,9 @@ func (x *replica) isReady() bool {
 	if !x.seen.Exists() {
 		return true
 	}
+	if x.behind && !x.led {
+		return false
+	}
 	ready, of := x.mirrors.Ready(&x.seen, x.led)
 	return of > 0 && ready == of
 }
@@ -348,8 +379,13 @@ func (x *replica) isReady() bool {
 // promote makes this replica the leader, if it still is to lead once its term is written.
 func (x *replica) promote(ctx context.Context) {
 	began := time.Now()
+	x.mu.Lock()
+	newest := x.newest
+	x.mu.Unlock()
 	publisher := takeover.NewPublisher(takeover.PublisherOptions{
 		Leases: x.published, Identity: x.identity, Interval: x.publishInterval, Heartbeat: x.heartbeat, Timeout: x.timeout,
+		Known:     newest,
+		SetBack:   x.mirrors.SetBack,
 		Positions: x.keeper.Positions,
 		Proved:    x.leadership.Proved,
 		Read:      x.noteRead,
@@ -396,11 +432,11 @@ func (x *replica) promote(ctx context.Context) {
 	x.startDelivery(o)
 	x.emitter = announcer{x.delivery, publisher}
 	publishing, unpublish := context.WithCancel(context.Background())
-	x.unpublish, x.termOver = unpublish, make(chan struct{})
+	x.unpublish, x.termOver = unpublish, make(chan error, 1)
 	over := x.termOver
 	x.publishes.Go(func() {
-		if errors.Is(publisher.Run(publishing), takeover.ErrTermOver) {
-			close(over)
+		if err := publisher.Run(publishing); publishing.Err() == nil {
+			over <- err
 		}
 	})
 	x.session = x.startSession(x.newReader)
@@ -427,7 +463,13 @@ func (x *replica) demote(why string) {
 	x.session.stop()
 	x.stopPublishing()
 	x.keeper.Abandon(nil)
-	x.follow()
+	last := x.publisher.Last()
+	x.mu.Lock()
+	if !last.IsBehind(&x.newest) {
+		x.newest = last
+	}
+	x.mu.Unlock()
+	x.follow(false)
 }
 
 func (x *replica) stopPublishing() {
@@ -441,8 +483,12 @@ func (x *replica) handover(of scope.Scope, own checkpoint.Own) *checkpoint.Hando
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if !x.leads {
-		if own.Incomplete { // nothing can be compared with it
-			return &checkpoint.Handover{Anew: true}
+		switch isOther := own.Generation != x.newest.Generation; {
+		case isOther && own.ResourceVersion != "":
+			x.refills, x.led = true, false
+			fallthrough
+		case isOther, x.refills, own.Incomplete: // nothing can be compared with it
+			return &checkpoint.Handover{Anew: true, Generation: x.newest.Generation}
 		}
 		return nil
 	}

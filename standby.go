@@ -50,9 +50,11 @@ func (x *replica) hasten(ctx context.Context) {
 		case <-ticker.C:
 		}
 		x.mu.Lock()
-		mirrors, published := x.mirrors, x.seen
+		mirrors, published, isOther := x.mirrors, x.seen, x.behind || x.seen.Generation != x.gen
 		x.mu.Unlock()
-		mirrors.Ask(ctx, &published)
+		if !isOther { // versions of two histories cannot be compared
+			mirrors.Ask(ctx, &published)
+		}
 	}
 }
 

@@ -38,6 +38,9 @@ type storedProgress struct {
 	// Filling is where this process continued the work of another one without knowing everything that it had emitted. It is set
 	// until a comparison is complete.
 	Filling *storedVerification `json:"filling,omitempty"`
+
+	// Generation is that of the history of these versions, among replicas; see takeover.Progress.
+	Generation int `json:"generation,omitempty"`
 }
 
 // storedHidden is where history begins that an initial state hides, and why it does; see watchlist.Progress.
@@ -135,6 +138,9 @@ func lossOf(s watchlist.Suspicion) *storedLoss {
 		Name: s.Gap.Object.Name, Namespace: s.Gap.Object.Namespace,
 	}
 }
+
+// isOfSetBack reports whether etcd was set back.
+func (l *storedLoss) isOfSetBack() bool { return l != nil && l.Reason == watchlist.ReasonHistoryReset }
 
 func (l *storedLoss) restored() *watchlist.Suspicion {
 	return &watchlist.Suspicion{Doubt: l.Doubt, Begun: !l.isNew, Gap: watchlist.GapInfo{

@@ -17,6 +17,7 @@ type Own struct {
 	ResourceVersion string // everything before it was accepted; "": there is no checkpoint, or its initial state is incomplete
 	// Incomplete: objects that were emitted may be missing in it.
 	Incomplete bool
+	Generation int // of the history of its versions; see takeover.Progress
 }
 
 // Handover is from where a reader continues the work of another replica. See docs/takeover.md.
@@ -29,6 +30,10 @@ type Handover struct {
 	Anew   bool
 	FromRV string
 	From   time.Time
+	// SetBack: etcd was set back since the position. Everything is compared or, if Anew, that is why history is hidden.
+	SetBack bool
+	// Generation is that of the history which is read from now on.
+	Generation int
 	// Perhaps are objects that may have been emitted in an unknown version, in addition to those of the checkpoint.
 	Perhaps []redact.Identity
 }
@@ -42,6 +47,10 @@ type Position struct {
 	// no gap record has reported.
 	Owed   []redact.Identity
 	Denied *watchlist.GapInfo
+	// SetBack: the reader has found that etcd was set back, and what it compares since was not all accepted.
+	SetBack bool
+	// Compared grows with each comparison with a whole snapshot that was accepted, and is 0 before the first of the reader.
+	Compared uint64
 }
 
 // handOver makes a reader continue from where another replica stopped, and reports whether it does.
@@ -52,7 +61,7 @@ func (p *plan) handOver(k *Keeper) bool {
 	own := Own{}
 	usable := p.own != nil && len(p.parts) == 0 && p.err == nil
 	if usable {
-		own = Own{p.store.progress.ResourceVersion, p.store.progress.Filling != nil}
+		own = Own{p.store.progress.ResourceVersion, p.store.progress.Filling != nil, p.store.progress.Generation}
 	}
 	h := k.Handover(p.scope, own)
 	if h == nil {
@@ -62,12 +71,20 @@ func (p *plan) handOver(k *Keeper) bool {
 	switch {
 	case h.Anew:
 		if h.FromRV != "" {
-			progress.Hidden = &storedHidden{watchlist.ReasonTakeover, storedVerification{h.FromRV, h.From}}
+			reason := watchlist.ReasonTakeover
+			if h.SetBack {
+				reason = watchlist.ReasonHistoryReset
+			}
+			progress.Hidden = &storedHidden{reason, storedVerification{h.FromRV, h.From}}
 		}
 	case h.Whole && usable:
 		progress = p.store.progress
+		p.knownRV = progress.ResourceVersion
 		if watchlist.VersionBefore(progress.ResourceVersion, h.ResourceVersion) {
 			progress.ResourceVersion, progress.Closed, progress.At = h.ResourceVersion, h.Closed, slices.Clone(h.At)
+		}
+		if h.SetBack {
+			progress.Lost = lossOf(watchlist.SetBack(progress.ResourceVersion, progress.Time))
 		}
 	default:
 		progress.ResourceVersion, progress.Closed, progress.At = h.ResourceVersion, h.Closed, slices.Clone(h.At)
@@ -77,6 +94,7 @@ func (p *plan) handOver(k *Keeper) bool {
 		p.forget(k)
 	}
 	progress.Denied = progress.Denied.and(denialOf(h.Denied))
+	progress.Generation = h.Generation
 	p.store.progress = progress
 	p.handedOver = h
 	return true
@@ -103,7 +121,7 @@ func (p *plan) restored() watchlist.Progress {
 	if progress.Takeover == nil {
 		progress.Takeover = &watchlist.Takeover{}
 	}
-	progress.Takeover.AcceptedRV = h.ResourceVersion
+	progress.Takeover.AcceptedRV, progress.Takeover.KnownRV = h.ResourceVersion, p.knownRV
 	for i, id := range slices.Concat(h.Owed, h.Perhaps) {
 		id.ResourceVersion = ""
 		o := watchlist.Stored{Identity: id}
@@ -135,7 +153,10 @@ func (k *Keeper) Positions(f func(of scope.Scope, p Position)) {
 }
 
 func (s *store) position() Position {
-	p := Position{ResourceVersion: s.progress.ResourceVersion, Closed: s.progress.Closed, At: slices.Clone(s.progress.At), Denied: s.progress.Denied.gap()}
+	p := Position{
+		ResourceVersion: s.progress.ResourceVersion, Closed: s.progress.Closed, At: slices.Clone(s.progress.At), Denied: s.progress.Denied.gap(),
+		SetBack: s.progress.Lost.isOfSetBack(), Compared: s.compared,
+	}
 	for _, id := range s.denied {
 		p.Owed = append(p.Owed, id)
 	}

@@ -62,10 +62,12 @@ func TestHandover(t *testing.T) {
 		hidden   *watchlist.GapInfo
 	}{
 		"from the own checkpoint": {nil, "70", both, nil, nil},
-		"behind the published":    {&Handover{Position: at("80"), Whole: true}, "80", both, &watchlist.Takeover{AcceptedRV: "80"}, nil},
-		"ahead of the published":  {&Handover{Position: at("60"), Whole: true}, "70", both, &watchlist.Takeover{AcceptedRV: "60"}, nil},
+		"behind the published":    {&Handover{Position: at("80"), Whole: true}, "80", both, &watchlist.Takeover{AcceptedRV: "80", KnownRV: "70"}, nil},
+		"ahead of the published":  {&Handover{Position: at("60"), Whole: true}, "70", both, &watchlist.Takeover{AcceptedRV: "60", KnownRV: "70"}, nil},
+		"the initial state again, since etcd was set back": {&Handover{Anew: true, FromRV: "60", SetBack: true}, "", map[string]string{}, &watchlist.Takeover{},
+			&watchlist.GapInfo{Reason: watchlist.ReasonHistoryReset, FromRV: "60"}},
 		"with unknown objects": {&Handover{Position: at("80"), Whole: true, Perhaps: []redact.Identity{identity(3)}}, "80",
-			map[string]string{"uid-1": "ns/name-1@5", "uid-2": "ns/name-2@6", "uid-3": "ns/name-3@"}, &watchlist.Takeover{AcceptedRV: "80"}, nil},
+			map[string]string{"uid-1": "ns/name-1@5", "uid-2": "ns/name-2@6", "uid-3": "ns/name-3@"}, &watchlist.Takeover{AcceptedRV: "80", KnownRV: "70"}, nil},
 		"not everything is known": {&Handover{Position: at("80")}, "80", map[string]string{}, &watchlist.Takeover{AcceptedRV: "80", Filling: true}, nil},
 		"the initial state again": {&Handover{Anew: true}, "", map[string]string{}, &watchlist.Takeover{}, nil},
 		"the initial state again, which hides history": {&Handover{Anew: true, FromRV: "60"}, "", map[string]string{}, &watchlist.Takeover{},
@@ -79,6 +81,63 @@ func TestHandover(t *testing.T) {
 			assert.Equal(t, c.hidden, progress.Hidden)
 		})
 	}
+}
+
+// Everything is compared if etcd was set back since, also after a restart, and that is published until it was. The checkpoint is of
+// the later history from then on.
+func TestHandoverAfterEtcdWasSetBack(t *testing.T) {
+	extension := withCheckpoint(t)
+	published := func(l *life) (p Position) {
+		l.Positions(func(_ scope.Scope, of Position) { p = of })
+		return p
+	}
+	want := &watchlist.Suspicion{Doubt: watchlist.SetBack("", time.Time{}).Doubt, Begun: true, Gap: watchlist.GapInfo{Reason: watchlist.ReasonHistoryReset, FromRV: "80"}}
+	compared := func(p watchlist.Progress) {
+		t.Helper()
+		require.NotNil(t, p.Lost)
+		p.Lost.Gap.From = time.Time{}
+		assert.Equal(t, want, p.Lost)
+	}
+	restored, known := takingOver(t, extension, &Handover{Position: at("80"), Whole: true, SetBack: true, Generation: 3}, func(l *life, _ *scope.Scope) {
+		assert.Equal(t, Position{ResourceVersion: "80", Closed: true, SetBack: true}, published(l))
+	})
+	compared(restored)
+	assert.Len(t, known, 2)
+
+	restored, _ = takingOver(t, extension, nil, func(l *life, of *scope.Scope) {
+		rewound := settled(of, "40")
+		rewound.Closes, rewound.Verifies, rewound.Rewinds = true, true, true
+		l.Accepted([]watchlist.Change{rewound})
+		p := published(l)
+		assert.NotZero(t, p.Compared)
+		p.Compared = 0
+		assert.Equal(t, Position{ResourceVersion: "40", Closed: true}, p)
+	})
+	compared(restored)
+	assert.Equal(t, Own{ResourceVersion: "40", Generation: 3}, ownOf(t, extension))
+	takingOver(t, extension, nil, func(l *life, of *scope.Scope) {
+		begun := progress(of, watchlist.SnapshotBegin, "")
+		begun.Origin, begun.Advances, begun.Snapshot = watchlist.Initial, false, &watchlist.SnapshotInfo{Epoch: "e"}
+		l.Accepted([]watchlist.Change{begun})
+	})
+	assert.Equal(t, Own{Generation: 3}, ownOf(t, extension))
+}
+
+// ownOf returns what a reader that is handed over is asked about.
+func ownOf(t *testing.T, extension storage.Extension) (own Own) {
+	t.Helper()
+	l := &life{Keeper: NewKeeper(Options{
+		Extension: extension, Interval: time.Second, MaxChanges: 100, Logger: zap.NewNop(),
+		Cluster:  func() Cluster { return one },
+		Handover: func(_ scope.Scope, is Own) *Handover { own = is; return nil },
+		Report:   func(string, error) {},
+	})}
+	l.Start()
+	of := podsIn("", "")
+	_, _, err := l.restore(t, &of)
+	require.NoError(t, err)
+	require.NoError(t, l.Shutdown(t.Context()))
+	return own
 }
 
 // A replica without a checkpoint continues from the published position too.

@@ -105,6 +105,7 @@ type plan struct {
 	err         error // the checkpoint is damaged
 
 	handedOver *Handover // nil: the reader continues from its own checkpoint
+	knownRV    string    // see watchlist.Takeover
 }
 
 // restoreAll answers all waiting readers, and reads the storage once for all of them.

@@ -2,6 +2,7 @@ package checkpoint
 
 import (
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"go.opentelemetry.io/collector/extension/xextension/storage"
@@ -30,6 +31,8 @@ type store struct {
 	// since is when the oldest change was accepted that is not stored, and writing the same for changes that are being
 	// written. Zero: there is none.
 	since, writing time.Time
+
+	compared uint64 // see Position
 
 	// partial: reading began before the storage was usable. Objects are kept, but a position would claim too much until
 	// the reader has sent its whole inventory.
@@ -64,6 +67,9 @@ func unknown(c *watchlist.Change) watchlist.Stored {
 	id.ResourceVersion = ""
 	return watchlist.Stored{Identity: id}
 }
+
+// comparisons counts what sets store.compared, in all stores.
+var comparisons atomic.Uint64
 
 // accept notes a change that the next consumer has accepted, or that needs no acceptance.
 func (s *store) accept(c *watchlist.Change) {
@@ -141,7 +147,7 @@ func (s *store) advance(c *watchlist.Change) {
 	case c.Type == watchlist.Suspected:
 		p.Lost = lossOf(watchlist.Suspicion{Doubt: c.Doubt, Gap: *c.Gap})
 	case c.Type == watchlist.SnapshotBegin && c.Origin == watchlist.Initial:
-		*p = storedProgress{Epoch: c.Snapshot.Epoch, Denied: p.Denied, Hidden: p.hidden()}
+		*p = storedProgress{Epoch: c.Snapshot.Epoch, Denied: p.Denied, Hidden: p.hidden(), Generation: p.Generation}
 	case c.Type == watchlist.Snapshot && c.Origin == watchlist.Initial:
 		p.Objects++
 	case c.Origin == watchlist.Recovered && p.Lost != nil:
@@ -154,6 +160,7 @@ func (s *store) advance(c *watchlist.Change) {
 	if c.Verifies {
 		p.Verified = &storedVerification{ResourceVersion: c.ReachedVersion(), Time: c.ReadAt}
 		p.Lost, p.Unconfirmed, p.Filling = nil, false, nil
+		s.compared = comparisons.Add(1)
 	}
 	p.Time = c.ReadAt
 	s.changed = true
@@ -166,7 +173,7 @@ func (s *store) close(c *watchlist.Change) {
 	s.gone = rv == "" && p.Denied == nil
 	switch {
 	case rv == "": // the resource is gone, and its inventory
-		*p = storedProgress{Denied: p.Denied}
+		*p = storedProgress{Denied: p.Denied, Generation: p.Generation}
 	case c.Rewinds || !watchlist.VersionBefore(rv, p.ResourceVersion):
 		p.ResourceVersion, p.Closed, p.At = strings.Clone(rv), true, nil
 		p.Epoch, p.Objects = "", 0

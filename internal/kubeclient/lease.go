@@ -25,6 +25,8 @@ type Lease struct {
 	Renewed     time.Time
 	Transitions int
 	Annotations map[string]string // to write: those to set
+	// Version is the resourceVersion with which it was read.
+	Version string
 
 	object map[string]any // as it was read; nil: it does not exist
 }
@@ -89,7 +91,8 @@ func (l Leases) answer(ctx context.Context, g get) (Lease, error) {
 	var known struct {
 		Kind     string `json:"kind"`
 		Metadata struct {
-			Annotations map[string]string `json:"annotations"`
+			Annotations     map[string]string `json:"annotations"`
+			ResourceVersion string            `json:"resourceVersion"`
 		} `json:"metadata"`
 		Spec struct {
 			HolderIdentity       string    `json:"holderIdentity"`
@@ -102,7 +105,7 @@ func (l Leases) answer(ctx context.Context, g get) (Lease, error) {
 	if json.Unmarshal(answer.content, &known) != nil || json.Unmarshal(answer.content, &lease.object) != nil || known.Kind != "Lease" {
 		return Lease{}, answer.undecodable()
 	}
-	lease.Annotations = known.Metadata.Annotations
+	lease.Annotations, lease.Version = known.Metadata.Annotations, known.Metadata.ResourceVersion
 	lease.Holder = known.Spec.HolderIdentity
 	lease.Duration = time.Duration(known.Spec.LeaseDurationSeconds) * time.Second
 	lease.Acquired, lease.Renewed, lease.Transitions = known.Spec.AcquireTime, known.Spec.RenewTime, known.Spec.LeaseTransitions

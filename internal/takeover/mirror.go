@@ -31,6 +31,12 @@ type Mirror struct {
 	bad  bool          // the resource cannot be read
 	read string        // everything up to it was read in order; "": nothing was
 
+	published string // the position that was last published
+	// setBack: the reader has found that etcd was set back. The hole is then between two histories. Unless its snapshot is ahead of
+	// every version that was read or published before, nothing tells which of them a published position is of, until the leader has
+	// begun another generation.
+	setBack, ahead bool
+
 	// A hole is a stretch of history of which only a snapshot was read, not what came and went in it. The snapshot's changes
 	// begin at holeAt of the tail. They end at holeEnd if it is complete, else with the tail. Everything up to the version
 	// holeFrom was read before it.
@@ -100,12 +106,14 @@ func (m *Mirror) offer(c watchlist.Change) (stored, ok bool) {
 		m.holed, m.holeAt, m.holeFrom, m.holeTo = true, len(m.tail), m.read, ""
 		m.first = !m.base && m.read == ""
 	}
+	m.setBack = m.setBack || c.IsOfSetBack()
 	if m.first && isBare(&c) {
 		return true, true
 	}
 	m.tail = append(m.tail, waitingOf(&c))
 	if m.holed && m.holeTo == "" && (c.Closes || c.Verifies) {
 		m.holeTo, m.holeEnd, m.first = c.ReachedVersion(), len(m.tail), false
+		m.ahead = watchlist.VersionBefore(later(m.published, m.read), m.holeTo)
 	}
 	switch {
 	case c.Closes, c.Type == watchlist.Advanced:
@@ -176,10 +184,11 @@ func (m *Mirror) WaitForRoom(ctx context.Context) error {
 
 // Settle moves the checkpoint to what the leader has published.
 func (m *Mirror) Settle(p *Position) {
-	if !p.Known() {
+	if !p.Known() || p.SetBack {
 		return
 	}
 	m.mu.Lock()
+	m.published = p.W
 	n := m.settledLocked(p)
 	settled := m.tail[:n:n]
 	m.tail = m.tail[n:]
@@ -205,11 +214,11 @@ func (m *Mirror) settledLocked(p *Position) int {
 	n := 0
 	for n < len(m.tail) {
 		if m.holed && n == m.holeAt {
-			if m.holeTo == "" || !p.passed(m.holeTo) {
+			if m.holeTo == "" || !p.passed(m.holeTo) || m.setBack && !m.ahead {
 				break
 			}
 			n = m.holeEnd
-			m.holed, m.base = false, true
+			m.holed, m.base, m.setBack = false, true, false
 			continue
 		}
 		if c := &m.tail[n]; c.version() != "" && !p.covers(c.version(), c.key) {
@@ -236,12 +245,14 @@ func (m *Mirror) readyLocked(p *Position, led bool) bool {
 	switch {
 	case m.holed && m.holeTo == "", m.read == "":
 		return false // a snapshot is being read
-	case !p.Known():
+	case !p.Known(), p.SetBack && !led:
 		return true // whoever leads emits the initial state
 	case !m.base:
 		return false
 	case led:
 		return true
+	case m.setBack:
+		return false
 	}
 	return atLeast(m.contiguousLocked(), p.until())
 }
@@ -287,7 +298,7 @@ const maxAsked = 3
 func (m *Mirror) isToAsk(p *Position) (about stretch, ok bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.IsStill == nil || !m.holed || m.holeTo == "" || m.bad || !p.Known() || !p.Closed || p.Anew || p.passed(m.holeTo) || m.readyLocked(p, false) {
+	if m.IsStill == nil || !m.holed || m.holeTo == "" || m.bad || m.setBack || !p.Known() || !p.Closed || p.Anew || p.SetBack || p.passed(m.holeTo) || m.readyLocked(p, false) {
 		m.waits = stretch{}
 		return stretch{}, false
 	}
@@ -308,6 +319,13 @@ func (m *Mirror) still(about stretch) {
 	if isSame {
 		m.Settle(&Position{W: about.to, Closed: true})
 	}
+}
+
+// isSetBack reports whether the reader has found that etcd was set back, which the leader has not published yet.
+func (m *Mirror) isSetBack() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.setBack
 }
 
 // Tail returns how many changes wait for the leader.
@@ -347,6 +365,12 @@ func (s *Mirrors) each(f func(of scope.Scope, m *Mirror)) {
 	for of, m := range s.all {
 		f(of, m)
 	}
+}
+
+// SetBack reports, of the reader with that key in the progress, whether it has found that etcd was set back.
+func (s *Mirrors) SetBack(key string) (isSetBack bool) {
+	s.each(func(of scope.Scope, m *Mirror) { isSetBack = isSetBack || Key(of) == key && m.isSetBack() })
+	return isSetBack
 }
 
 // Settle moves every checkpoint to what the leader has published.
@@ -402,13 +426,18 @@ func (s *Mirrors) Ready(p *Progress, led bool) (ready, of int) {
 func (p *Progress) Handover(of scope.Scope, m *Mirror, own checkpoint.Own, led bool) checkpoint.Handover {
 	published := p.Readers[Key(of)]
 	h := published.handover()
+	h.Generation, h.SetBack = p.Generation, published.SetBack
+	isWhole := m != nil && own.ResourceVersion != "" && !own.Incomplete
 	switch {
 	case !published.Known():
 		h.Anew, h.FromRV = true, published.Ended
 	case published.Anew:
 		h.Anew, h.FromRV, h.ResourceVersion = true, published.W, ""
-	case m != nil && own.ResourceVersion != "" && !own.Incomplete:
+	case h.SetBack && !(led && isWhole): // only the one that led knows what it has emitted
+		h.Anew, h.FromRV, h.ResourceVersion = true, published.W, ""
+	case isWhole:
 		h.Perhaps, h.Whole = m.Whole(&published, led)
+		h.Whole = h.Whole || h.SetBack // it has stored what it offered
 	}
 	return h
 }

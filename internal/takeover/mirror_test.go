@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/checkpoint"
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/redact"
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/scope"
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/watchlist"
@@ -148,6 +149,77 @@ func TestMirrorWithAHole(t *testing.T) {
 	r.Settle(at(30))
 	assert.Equal(t, map[string]string{"a": "21"}, r.stored)
 	assert.True(t, r.IsReady(at(30), false))
+}
+
+func resetting(rv int, changes ...watchlist.Change) []watchlist.Change {
+	begin, end := suspected(), advanced(rv, true)
+	begin.Gap.Reason, end.Rewinds = watchlist.ReasonHistoryReset, true
+	return append(append([]watchlist.Change{begin}, changes...), end)
+}
+
+// etcd was set back, and the standby has found that before the leader. What the leader has published is of the earlier history,
+// also if its version is later than what the standby has read of the later one.
+func TestMirrorOfAnEtcdThatWasSetBack(t *testing.T) {
+	r := newRig()
+	r.offer(t, initial(10, "a", "b")...)
+	r.Settle(at(10))
+	r.offer(t, object(watchlist.Added, "c", 11), object(watchlist.Modified, "a", 12))
+	r.Settle(at(12))
+	before := map[string]string{"a": "12", "b": "2", "c": "11"}
+	assert.Equal(t, before, r.stored)
+	r.offer(t, resetting(8, ofSnapshot(watchlist.Modified, "a", 1), ofSnapshot(watchlist.Deleted, "c", 8))...)
+	r.offer(t, object(watchlist.Added, "d", 9))
+	for _, w := range []int{12, 13} {
+		r.Settle(at(w))
+		assert.Equal(t, before, r.stored, "the leader has not emitted that")
+		assert.False(t, r.IsReady(at(w), false))
+	}
+	assert.True(t, r.isSetBack(), "a takeover emits everything again")
+	p := at(12)
+	p.SetBack = true
+	r.Settle(p)
+	assert.Equal(t, before, r.stored)
+	assert.True(t, r.IsReady(p, true), "it has emitted that itself")
+}
+
+// If the versions only grow, one that is later than all published ones is of the later history.
+func TestMirrorOfAnEtcdWhoseVersionsGrow(t *testing.T) {
+	r := newRig()
+	r.offer(t, initial(10, "a", "b")...)
+	r.Settle(at(10))
+	r.offer(t, resetting(1000, ofSnapshot(watchlist.Modified, "a", 1), ofSnapshot(watchlist.Deleted, "b", 1000))...)
+	r.Settle(at(10))
+	assert.Equal(t, map[string]string{"a": "1", "b": "2"}, r.stored)
+	assert.False(t, r.IsReady(at(10), false))
+	r.Settle(at(1001))
+	assert.Equal(t, map[string]string{"a": "1"}, r.stored)
+	r.offer(t, object(watchlist.Added, "c", 1002))
+	assert.True(t, r.IsReady(at(1002), false))
+	assert.False(t, r.isSetBack())
+}
+
+// Only the leader knows what it has emitted since etcd was set back.
+func TestHandoverAfterEtcdWasSetBack(t *testing.T) {
+	own := checkpoint.Own{ResourceVersion: "12"}
+	known := newRig()
+	known.offer(t, initial(10, "a")...)
+	known.Settle(at(10))
+	known.offer(t, object(watchlist.Modified, "a", 12))
+	p := &Progress{Term: 1, Generation: 2, Readers: map[string]Position{podsKey: {W: "12", Closed: true}}}
+	handover := func(m *Mirror, own checkpoint.Own, led bool) checkpoint.Handover {
+		h := p.Handover(pods, m, own, led)
+		h.Position = checkpoint.Position{}
+		return h
+	}
+	assert.Equal(t, checkpoint.Handover{Whole: true, Generation: 2}, handover(known.Mirror, own, false))
+	p.Readers[podsKey] = Position{W: "12", Closed: true, SetBack: true}
+	anew := checkpoint.Handover{Anew: true, FromRV: "12", SetBack: true, Generation: 2}
+	assert.Equal(t, anew, handover(known.Mirror, own, false))
+	assert.Equal(t, anew, handover(nil, own, true))
+	assert.Equal(t, anew, handover(known.Mirror, checkpoint.Own{}, true))
+	assert.Equal(t, checkpoint.Handover{Whole: true, SetBack: true, Generation: 2}, handover(known.Mirror, own, true))
+	known.offer(t, suspected()) // a snapshot is being read
+	assert.Equal(t, checkpoint.Handover{Whole: true, SetBack: true, Generation: 2}, handover(known.Mirror, own, true))
 }
 
 // While nobody has published a position, whoever leads emits the initial state.

@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -39,6 +40,8 @@ type Progress struct {
 	Term    int                 `json:"term"`
 	Holder  string              `json:"holder"` // the identity of the leader's process
 	Readers map[string]Position `json:"readers"`
+	// Generation grows when etcd is found to be set back. Versions of two generations cannot be compared.
+	Generation int `json:"g,omitempty"`
 
 	lease kubeclient.Lease
 }
@@ -50,6 +53,32 @@ func (p *Progress) IsSame(as *Progress) bool {
 
 // Renewed is when the progress was written, by the clock of the replica that wrote it.
 func (p *Progress) Renewed() time.Time { return p.lease.Renewed }
+
+// IsBehind reports whether the progress is older than one that was known before: etcd was set back, and the progress with it.
+func (p *Progress) IsBehind(known *Progress) bool {
+	switch {
+	case !p.Exists() || !known.Exists():
+		return false
+	case p.Term != known.Term:
+		return p.Term < known.Term
+	}
+	return p.Holder != known.Holder || watchlist.VersionBefore(p.lease.Version, known.lease.Version)
+}
+
+// setBack returns the progress with which a term begins after etcd was set back. Of the readers for which isOf
+// reports it, nobody but the last leader knows what was emitted since.
+func (p *Progress) setBack(isOf func(key string) bool) Progress {
+	q := *p
+	q.Generation++
+	q.Readers = maps.Clone(p.Readers)
+	for key, at := range q.Readers {
+		if at.Known() && isOf(key) {
+			at.SetBack, at.Until = true, ""
+			q.Readers[key] = at
+		}
+	}
+	return q
+}
 
 // Exists reports whether a leader has ever published anything.
 func (p *Progress) Exists() bool { return p.Term > 0 }
@@ -64,9 +93,11 @@ type Position struct {
 	// Ended is the version of an initial state whose end was offered before W was known.
 	Ended string `json:"e,omitempty"`
 	// Anew: the initial state has to be emitted again, and hides what happened after W.
-	Anew   bool    `json:"anew,omitempty"`
-	Owed   []owed  `json:"owed,omitempty"`
-	Denied *denied `json:"denied,omitempty"`
+	Anew bool `json:"anew,omitempty"`
+	// SetBack: etcd was set back after W, and not everything was compared since.
+	SetBack bool    `json:"back,omitempty"`
+	Owed    []owed  `json:"owed,omitempty"`
+	Denied  *denied `json:"denied,omitempty"`
 }
 
 // owed is an object whose newest record was refused permanently.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"maps"
 	"reflect"
+	"slices"
 	"sync"
 	"time"
 
@@ -24,6 +25,11 @@ type PublisherOptions struct {
 	Heartbeat time.Duration
 	// Timeout bounds a request.
 	Timeout time.Duration
+
+	// Known is the newest progress that this replica knows of. If what is published is older, etcd was set back.
+	Known Progress
+	// SetBack reports whether this replica has found, of a reader, that etcd was set back. nil: of none.
+	SetBack func(key string) bool
 
 	// Positions calls its argument with how far the records of every reader were accepted; see [checkpoint.Keeper].
 	Positions func(func(of scope.Scope, p checkpoint.Position))
@@ -49,16 +55,23 @@ type Publisher struct {
 	queued  map[string]string // by reader, the newest version of a created object in the queue
 	until   map[string]string // wanted: see Position.Until
 	ended   map[string]string // wanted: see Position.Ended
-	now     Progress          // as last read or written
-	wrote   chan struct{}     // closed at the next write
-	checked time.Time         // when it was last written or read
-	failing bool
-	written time.Time
-	current time.Time // see Current
+	setBack map[string]bool   // wanted: see Position.SetBack
+	// compared is that of each reader when it was found to be set back; see checkpoint.Position.
+	compared map[string]uint64
+	now      Progress      // as last read or written
+	wrote    chan struct{} // closed at the next write
+	checked  time.Time     // when it was last written or read
+	failing  bool
+	written  time.Time
+	current  time.Time // see Current
 }
 
 // ErrTermOver is returned when another replica has begun a later term.
-var ErrTermOver = errors.New("another replica leads by now")
+var ErrTermOver = errors.New("another replica has begun a later term")
+
+// ErrSetBack is returned when etcd was set back, and the progress with it. What was emitted is no longer what the API server holds,
+// so that everything has to be compared.
+var ErrSetBack = errors.New("etcd was set back to an earlier state")
 
 // checkEvery is after how many intervals without a change the progress is read: somebody may have deleted or damaged it.
 const checkEvery = 5
@@ -74,6 +87,8 @@ func NewPublisher(o PublisherOptions) *Publisher {
 		queued:           make(map[string]string),
 		until:            make(map[string]string),
 		ended:            make(map[string]string),
+		setBack:          make(map[string]bool),
+		compared:         make(map[string]uint64),
 		wrote:            make(chan struct{}),
 	}
 }
@@ -108,12 +123,27 @@ func (p *Publisher) begin(ctx context.Context) (Progress, error) {
 	if p.May != nil && !p.May() {
 		return Progress{}, ErrTermOver
 	}
+	switch {
+	case before.IsBehind(&p.Known):
+		there := before.lease
+		before = p.Known.setBack(func(string) bool { return true })
+		before.lease = there
+	case p.SetBack != nil && slices.ContainsFunc(slices.Collect(maps.Keys(before.Readers)), p.SetBack):
+		before = before.setBack(p.SetBack)
+	}
 	mine := before
 	mine.Term, mine.Holder = before.Term+1, p.Identity
 	if err := p.put(request, mine); err != nil {
 		return Progress{}, err
 	}
 	return before, nil
+}
+
+// Last returns the progress as this replica has last read or written it.
+func (p *Publisher) Last() Progress {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.now
 }
 
 // Term returns the term of this replica.
@@ -151,7 +181,7 @@ func (p *Publisher) put(ctx context.Context, wanted Progress) error {
 	return nil
 }
 
-// Run publishes until ctx ends, or returns ErrTermOver.
+// Run publishes until ctx ends, or returns ErrTermOver or ErrSetBack.
 func (p *Publisher) Run(ctx context.Context) error {
 	ticker := time.NewTicker(p.Interval)
 	defer ticker.Stop()
@@ -165,7 +195,7 @@ func (p *Publisher) Run(ctx context.Context) error {
 			return ctx.Err()
 		}
 		err := p.Publish(ctx)
-		if errors.Is(err, ErrTermOver) {
+		if errors.Is(err, ErrTermOver) || errors.Is(err, ErrSetBack) {
 			return err
 		}
 		if err != nil && urgent { // somebody waits for it
@@ -245,6 +275,9 @@ func (p *Publisher) readAgain(ctx context.Context) error {
 	if there.Term > p.now.Term || there.Term == p.now.Term && there.Holder != p.Identity {
 		return ErrTermOver
 	}
+	if there.IsBehind(&p.now) {
+		return ErrSetBack
+	}
 	p.now.lease = there.lease // what it held was damaged, or is older
 	return nil
 }
@@ -266,9 +299,8 @@ func (p *Publisher) wanted() (Progress, bool) {
 		if !now.Known() && before.Known() { // the initial state is being emitted again
 			now.W, now.Closed, now.At, now.Anew = before.W, before.Closed, before.At, true
 		}
-		if before.Known() && watchlist.VersionBefore(now.W, before.W) {
-			delete(p.until, key) // etcd was set back, and versions begin again from there
-			before.Until = ""
+		if p.noteSetBack(key, &at, &before, &now) {
+			wanted.Generation = p.now.Generation + 1
 		}
 		if until := later(before.Until, p.until[key]); !atLeast(now.W, until) {
 			now.Until = until
@@ -295,6 +327,31 @@ func (p *Publisher) wanted() (Progress, bool) {
 	return wanted, due || !reflect.DeepEqual(wanted.Readers, p.now.Readers)
 }
 
+// noteSetBack keeps a position of the earlier history after etcd was set back, until everything was compared. It reports whether a
+// later history begins.
+func (p *Publisher) noteSetBack(key string, at *checkpoint.Position, before, now *Position) (begins bool) {
+	isSetBack := before.SetBack
+	switch {
+	case isSetBack, !before.Known():
+	case p.setBack[key], at.SetBack:
+		p.compared[key] = at.Compared
+		begins, isSetBack = true, true
+	default:
+		begins = watchlist.VersionBefore(now.W, before.W)
+	}
+	if begins { // versions may begin again from an earlier one
+		delete(p.until, key)
+		delete(p.queued, key)
+		before.Until = ""
+	}
+	if now.SetBack = isSetBack && (at.SetBack || at.Compared <= p.compared[key]); now.SetBack {
+		now.W, now.Closed, now.At = before.W, before.Closed, before.At
+	} else {
+		delete(p.setBack, key)
+	}
+	return begins
+}
+
 // Hurry publishes at once. The sooner the end of an initial state is published, the less is emitted again after a kill.
 func (p *Publisher) Hurry() { signal(p.urgent) }
 
@@ -310,10 +367,11 @@ func (p *Publisher) Queued(c *watchlist.Change) {
 }
 
 // Announce publishes, before changes are offered to the consumer, what another replica has to know if this one ends before it
-// can publish that they were accepted: up to which version objects were offered that were created, and that an initial state
-// may be complete. It returns when that is published or ctx ends.
+// can publish that they were accepted: up to which version objects were offered that were created, that an initial state may be
+// complete, and that etcd was set back. It returns when that is published or ctx ends.
 func (p *Publisher) Announce(ctx context.Context, changes []watchlist.Change) error {
 	var until, ended map[string]string
+	var setBack []string
 	keys := map[*scope.Scope]string{}
 	keyOf := func(c *watchlist.Change) string {
 		if keys[c.Scope] == "" {
@@ -323,6 +381,9 @@ func (p *Publisher) Announce(ctx context.Context, changes []watchlist.Change) er
 	}
 	for i := range changes {
 		c := &changes[i]
+		if c.IsOfSetBack() {
+			setBack = append(setBack, keyOf(c))
+		}
 		switch {
 		case c.Type == watchlist.Added:
 			if until == nil {
@@ -337,15 +398,22 @@ func (p *Publisher) Announce(ctx context.Context, changes []watchlist.Change) er
 			ended[keyOf(c)] = c.ReachedVersion()
 		}
 	}
-	if len(until)+len(ended) == 0 {
+	if len(until)+len(ended)+len(setBack) == 0 {
 		return ctx.Err()
 	}
 	for {
 		p.mu.Lock()
 		published := true
+		for _, key := range setBack {
+			if at := p.now.Readers[key]; at.Known() && !at.SetBack {
+				published, p.setBack[key] = false, true
+			}
+		}
 		for key, rv := range until {
-			if at := p.now.Readers[key]; !atLeast(at.until(), rv) {
-				published = false
+			at := p.now.Readers[key]
+			isKnown := at.SetBack || atLeast(at.until(), rv) // while it is set back, nobody relies on it
+			published = published && isKnown
+			if at.SetBack || !isKnown {
 				p.until[key] = later(p.until[key], later(rv, p.queued[key]))
 			}
 		}
@@ -374,7 +442,7 @@ func (p *Publisher) Announce(ctx context.Context, changes []watchlist.Change) er
 func (p *Publisher) report(ctx context.Context, err error) {
 	p.mu.Lock()
 	failed := p.failing
-	if err != nil && (ctx.Err() != nil || IsConflict(err) || errors.Is(err, ErrTermOver)) {
+	if err != nil && (ctx.Err() != nil || IsConflict(err) || errors.Is(err, ErrTermOver) || errors.Is(err, ErrSetBack)) {
 		p.mu.Unlock()
 		return
 	}

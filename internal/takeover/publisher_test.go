@@ -66,7 +66,7 @@ func (c *leaseClient) Put(ctx context.Context, l kubeclient.Lease) (kubeclient.L
 	}
 	c.version++
 	c.writes++
-	l.Annotations = maps.Clone(l.Annotations)
+	l.Annotations, l.Version = maps.Clone(l.Annotations), strconv.Itoa(c.version)
 	c.content = l
 	if c.loses {
 		c.mu.Unlock()
@@ -122,9 +122,13 @@ func newLeader(l *lease, identity string) *leader {
 }
 
 func (x *leader) accepted(w int) {
+	x.set(checkpoint.Position{ResourceVersion: strconv.Itoa(w), Closed: true})
+}
+
+func (x *leader) set(p checkpoint.Position) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	x.at = checkpoint.Position{ResourceVersion: strconv.Itoa(w), Closed: true}
+	x.at = p
 }
 
 // run runs the publisher until stop is called, which returns its error.
@@ -343,4 +347,118 @@ func TestDamagedProgress(t *testing.T) {
 	_, err := newLeader(l, "a").Begin(limited)
 	assert.Error(t, err)
 	assert.Zero(t, l.writes, "a newer layout is left alone")
+}
+
+// etcd is set back, and the progress with it. The leader notices although nothing is to be published, and begins another generation,
+// whose positions are published once everything was compared.
+func TestProgressIsSetBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := &lease{}
+		x := newLeader(l, "a")
+		_, err := x.Begin(t.Context())
+		require.NoError(t, err)
+		x.accepted(10)
+		require.NoError(t, x.Publish(t.Context()))
+		saved := l.content
+		time.Sleep(time.Second)
+		x.accepted(20)
+		stop := x.run(t)
+		require.NoError(t, x.Announce(t.Context(), []watchlist.Change{created(21)}))
+		l.set(func() { l.version, l.content = l.version+100, saved })
+		time.Sleep(10 * time.Second)
+		assert.ErrorIs(t, stop(), ErrSetBack)
+		last := x.Last()
+		assert.Equal(t, Position{W: "20", Closed: true, Until: "21"}, last.Readers[podsKey])
+
+		y := newLeader(l, "a")
+		y.Known = last
+		before, err := y.Begin(t.Context())
+		require.NoError(t, err)
+		want := Position{W: "20", Closed: true, SetBack: true}
+		for _, p := range []Progress{before, l.progress(t)} {
+			assert.Equal(t, want, p.Readers[podsKey])
+			assert.Equal(t, 1, p.Generation)
+		}
+		assert.Equal(t, 2, y.Term())
+		stop = y.run(t)
+		y.set(checkpoint.Position{ResourceVersion: "20", Closed: true, SetBack: true})
+		require.NoError(t, y.Announce(t.Context(), []watchlist.Change{created(5)}), "nobody relies on what is published")
+		time.Sleep(2 * time.Second)
+		assert.Equal(t, want, l.progress(t).Readers[podsKey])
+		require.NoError(t, y.Announce(t.Context(), []watchlist.Change{created(13)}))
+		y.set(checkpoint.Position{ResourceVersion: "12", Closed: true, Compared: 1})
+		time.Sleep(2 * time.Second)
+		p := l.progress(t)
+		assert.Equal(t, Position{W: "12", Closed: true, Until: "13"}, p.Readers[podsKey])
+		assert.Equal(t, 1, p.Generation)
+		assert.ErrorIs(t, stop(), context.Canceled)
+	})
+}
+
+// The etcd of one resource is set back, or another replica takes over that has noticed it.
+func TestReaderFindsThatEtcdWasSetBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := &lease{}
+		x := newLeader(l, "a")
+		_, err := x.Begin(t.Context())
+		require.NoError(t, err)
+		x.accepted(20)
+		require.NoError(t, x.Publish(t.Context()))
+		stop := x.run(t)
+		require.NoError(t, x.Announce(t.Context(), []watchlist.Change{created(22)}))
+		found := watchlist.Change{Scope: &pods, Type: watchlist.Suspected, Gap: &watchlist.GapInfo{Reason: watchlist.ReasonHistoryReset}}
+		require.NoError(t, x.Announce(t.Context(), []watchlist.Change{found}))
+		published := func(want Position, generation int) {
+			t.Helper()
+			p := l.progress(t)
+			assert.Equal(t, want, p.Readers[podsKey])
+			assert.Equal(t, generation, p.Generation)
+		}
+		published(Position{W: "20", Closed: true, SetBack: true}, 1)
+		x.set(checkpoint.Position{ResourceVersion: "20", Closed: true, SetBack: true})
+		require.NoError(t, x.Announce(t.Context(), []watchlist.Change{found}))
+		time.Sleep(2 * time.Second)
+		published(Position{W: "20", Closed: true, SetBack: true}, 1)
+		x.set(checkpoint.Position{ResourceVersion: "12", Closed: true, Compared: 7})
+		time.Sleep(2 * time.Second)
+		published(Position{W: "12", Closed: true}, 1)
+		require.NoError(t, x.Announce(t.Context(), []watchlist.Change{created(13)}))
+		published(Position{W: "12", Closed: true, Until: "13"}, 1)
+		rewinds := watchlist.Change{Scope: &pods, Type: watchlist.Advanced, Rewinds: true}
+		require.NoError(t, x.Announce(t.Context(), []watchlist.Change{rewinds}))
+		published(Position{W: "12", Closed: true, SetBack: true}, 2)
+		x.set(checkpoint.Position{ResourceVersion: "14", Closed: true, Compared: 8})
+		time.Sleep(2 * time.Second)
+		published(Position{W: "14", Closed: true}, 2)
+		assert.ErrorIs(t, stop(), context.Canceled)
+
+		y := newLeader(l, "b")
+		y.SetBack = func(key string) bool { return key == podsKey }
+		_, err = y.Begin(t.Context())
+		require.NoError(t, err)
+		published(Position{W: "14", Closed: true, SetBack: true}, 3)
+		y.set(checkpoint.Position{})
+		require.NoError(t, y.Publish(t.Context()))
+		published(Position{W: "14", Closed: true, SetBack: true, Anew: true}, 3)
+		y.set(checkpoint.Position{ResourceVersion: "9", Closed: true, Compared: 1})
+		require.NoError(t, y.Publish(t.Context()))
+		published(Position{W: "9", Closed: true}, 3)
+	})
+}
+
+// What tells a replica that etcd was set back.
+func TestProgressThatIsBehind(t *testing.T) {
+	progress := func(term int, holder, version string) *Progress {
+		p := &Progress{Term: term, Holder: holder}
+		p.lease.Version = version
+		return p
+	}
+	known := progress(5, "a", "50")
+	for _, p := range []*Progress{progress(5, "a", "49"), progress(4, "a", "60"), progress(5, "b", "60")} {
+		assert.True(t, p.IsBehind(known), "%+v", p)
+		assert.False(t, p.IsBehind(&Progress{}))
+	}
+	for _, p := range []*Progress{known, progress(5, "a", "51"), progress(6, "b", "60"), progress(6, "b", "40"), {}} {
+		assert.False(t, p.IsBehind(known), "%+v", p)
+	}
 }

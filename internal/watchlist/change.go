@@ -101,6 +101,11 @@ type Change struct {
 // IsRecord reports whether the change becomes a record for the next consumer. The others only update the checkpoint.
 func (c *Change) IsRecord() bool { return c.Type < Known && !c.Excluded }
 
+// IsOfSetBack reports whether the change tells that etcd was set back.
+func (c *Change) IsOfSetBack() bool {
+	return c.Rewinds || c.Gap != nil && c.Gap.Reason == ReasonHistoryReset
+}
+
 // Bytes returns how much memory the texts of a change take that may be large.
 func (c *Change) Bytes() int {
 	bytes := len(c.Object.JSON) + c.Diff.Bytes()

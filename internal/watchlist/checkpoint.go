@@ -40,7 +40,7 @@ func (r *Reader) restore(ctx context.Context) {
 		r.restoreDenial(progress.Denied)
 	}
 	if t := progress.Takeover; t != nil {
-		r.succession = succession{accepted: parseVersion(t.AcceptedRV), filling: t.Filling}
+		r.succession = succession{accepted: parseVersion(t.AcceptedRV), known: parseVersion(t.KnownRV), filling: t.Filling}
 	}
 	if r.position.none() {
 		return

@@ -76,9 +76,9 @@ func (r *Reader) lastWholeVersion() version {
 func (r *Reader) resetHistory(cause error) {
 	r.server.behindSince = time.Time{}
 	r.server.historyReset = true
-	r.loseHistory(reasonHistoryReset, certain)
-	if r.lost != nil && r.lost.reason != reasonHistoryReset {
-		r.lost.reason, r.lost.noted = reasonHistoryReset, false
+	r.loseHistory(ReasonHistoryReset, certain)
+	if r.lost != nil && r.lost.reason != ReasonHistoryReset {
+		r.lost.reason, r.lost.noted = ReasonHistoryReset, false
 		r.noteLoss()
 	}
 	r.Logger.Warn("server's history was set back, comparing everything with a fresh snapshot", r.fields(cause)...)
@@ -98,17 +98,23 @@ func ScopeChange(rv string, at time.Time) Suspicion {
 	return Suspicion{Doubt: suspected, Gap: GapInfo{Reason: reasonScopeChanged, FromRV: rv, From: at}}
 }
 
+// SetBack returns the suspicion of a reader that begins after etcd was set back: it compares everything, by equality.
+func SetBack(rv string, at time.Time) Suspicion {
+	return Suspicion{Doubt: certain, Gap: GapInfo{Reason: ReasonHistoryReset, FromRV: rv, From: at}}
+}
+
 // The reasons why a first snapshot may hide history; see [Progress].
 const (
 	// ReasonResharded: some of its objects were in another shard before.
 	ReasonResharded = "resharded"
 	// ReasonTakeover: this process continues the work of another one, and the history in between is gone.
 	ReasonTakeover = "takeover"
+	// ReasonHistoryReset: etcd was set back. It is also a reason to compare everything.
+	ReasonHistoryReset = "history_reset"
 )
 
 const (
 	reasonScopeChanged = "scope_changed"
-	reasonHistoryReset = "history_reset"
 	reasonExpired      = "expired"
 	reasonRelist       = "relist" // between two snapshots, where there is no watch, nobody looks
 	reasonUnverified   = "unverified"
@@ -150,7 +156,7 @@ func (r *Reader) restoreLoss(s *Suspicion) {
 	if r.lost.reached = r.lost.from; r.lost.from == r.lastWholeVersion() {
 		r.lost.reached = r.position.rv
 	}
-	r.server.historyReset = s.Gap.Reason == reasonHistoryReset
+	r.server.historyReset = s.Gap.Reason == ReasonHistoryReset
 	r.lost.widened = s.Gap.Reason == reasonScopeChanged
 	switch s.Gap.Reason {
 	case reasonExpired, ReasonTakeover, reasonDropped, reasonMissed:
@@ -193,7 +199,7 @@ func (l *lostHistory) isGap(until version) bool {
 		return true // what was not seen may have been a change that was taken back
 	case l.doubt == checked:
 		return false
-	case l.reason == reasonHistoryReset, l.reason == reasonUndecodable:
+	case l.reason == ReasonHistoryReset, l.reason == reasonUndecodable:
 		return true
 	}
 	return until != l.reached // else the server has not advanced, and nothing can have been missed

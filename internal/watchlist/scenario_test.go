@@ -479,7 +479,8 @@ func readScenarioConfig(t *testing.T, text string) scenario {
 }
 
 // handoverOf reads from where a reader continues: "9" is a published position, which the own checkpoint does not reach;
-// "9 whole" one that it does; "anew 9" an initial state that hides what came after that. "perhaps a b" and "owed a b" may follow.
+// "9 whole" one that it does, and "9 whole setback" the same if etcd was set back since; "anew 9" an initial state that hides what
+// came after that. "perhaps a b" and "owed a b" may follow.
 func handoverOf(t *testing.T, text string) *checkpoint.Handover {
 	h := &checkpoint.Handover{}
 	var names *[]redact.Identity
@@ -489,6 +490,8 @@ func handoverOf(t *testing.T, text string) *checkpoint.Handover {
 			h.Anew = true
 		case word == "whole":
 			h.Whole = true
+		case word == "setback":
+			h.SetBack = true
 		case word == "perhaps":
 			names = &h.Perhaps
 		case word == "owed":

@@ -11,6 +11,9 @@ import (
 type Takeover struct {
 	// AcceptedRV is the version up to which the other reader's records were accepted.
 	AcceptedRV string
+	// KnownRV is the version up to which the inventory holds everything that was emitted. An object that it lacks at an earlier one
+	// exists again, since etcd was set back. "": nothing is known.
+	KnownRV string
 	// Filling means that the inventory is not known. It is read beside the stream from the position, which delivers every
 	// change after it. If that history is gone, nobody knows which objects were emitted and are gone since, so that the
 	// initial state is emitted anew.
@@ -20,6 +23,7 @@ type Takeover struct {
 // succession is what a reader has yet to find out about the work that it continues, until a comparison is complete.
 type succession struct {
 	accepted version // see Takeover.AcceptedRV
+	known    version // see Takeover.KnownRV
 	filling  bool    // see Takeover.Filling
 }
 
@@ -32,6 +36,9 @@ func (r *Reader) isToAdopt(key Key, id redact.Identity) bool {
 	}
 	rv := parseVersion(id.ResourceVersion)
 	known, ok := r.inventory.get(key)
+	if !ok && rv.before(s.known) {
+		return false
+	}
 	return s.accepted.atLeast(rv) && (!ok || !known.none() && known.before(rv))
 }
 

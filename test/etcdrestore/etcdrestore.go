@@ -41,6 +41,17 @@ func Save(t testing.TB, c *harness.Cluster, path string) {
 // server may run during it.
 func Restore(t testing.TB, c *harness.Cluster, path string) {
 	t.Helper()
+	restore(t, c, snapshot.RestoreConfig{SnapshotPath: path, RevisionBump: Bump, MarkCompacted: true})
+}
+
+// SetBack is Restore without a bump: the next revisions are those that the undone changes had.
+func SetBack(t testing.TB, c *harness.Cluster, path string) {
+	t.Helper()
+	restore(t, c, snapshot.RestoreConfig{SnapshotPath: path})
+}
+
+func restore(t testing.TB, c *harness.Cluster, config snapshot.RestoreConfig) {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), timeout)
 	defer cancel()
 	if err := c.StopEtcd(ctx); err != nil {
@@ -49,11 +60,9 @@ func Restore(t testing.TB, c *harness.Cluster, path string) {
 	if err := os.RemoveAll(c.EtcdDataDir()); err != nil {
 		t.Fatalf("cannot remove etcd's data: %v", err)
 	}
-	err := snapshot.NewV3(zap.NewNop()).Restore(snapshot.RestoreConfig{
-		SnapshotPath: path, OutputDataDir: c.EtcdDataDir(), RevisionBump: Bump, MarkCompacted: true,
-		Name: member, PeerURLs: []string{peer}, InitialCluster: member + "=" + peer, InitialClusterToken: "etcd-cluster",
-	})
-	if err != nil {
+	config.OutputDataDir, config.Name, config.PeerURLs = c.EtcdDataDir(), member, []string{peer}
+	config.InitialCluster, config.InitialClusterToken = member+"="+peer, "etcd-cluster"
+	if err := snapshot.NewV3(zap.NewNop()).Restore(config); err != nil {
 		t.Fatalf("cannot restore etcd: %v", err)
 	}
 	if err := c.StartEtcd(ctx); err != nil {
