@@ -31,6 +31,7 @@ ELECTOR   := bin/otelcol-elector
 VICTORIALOGS := bin/tools/victoria-logs
 CONTROLLERS := $(addprefix bin/story/,kube-controller-manager kube-scheduler kwok)
 PROGRESS  := tools/progress.sh
+FIGURES   := -figures ../docs/performance-figures.md -gateway-figures ../docs/gateway-figures.md
 
 # Binaries carry no version control information, and a parent folder must not change how these modules are built.
 export GOFLAGS := $(shell $(GO) env GOFLAGS) -buildvcs=false
@@ -42,7 +43,7 @@ RACE := $(if $(filter 1,$(shell $(GO) env CGO_ENABLED)),-race)
 # The sources of the Collector: the root module without its tests.
 SOURCES := $(shell find . \( -path ./.git -o -path ./bin -o -path ./cmd -o -path ./tools -o -path ./test -o -path ./bench -o -path ./internal/testkit \) -prune \
 	-o -name '*.go' ! -name '*_test.go' -print)
-BENCH_SOURCES := $(shell find bench -name '*.go' ! -name '*_test.go') bench/go.mod bench/go.sum
+BENCH_SOURCES := $(shell find bench internal/testkit -name '*.go' ! -name '*_test.go') bench/go.mod bench/go.sum
 COMMAND_SOURCES := $(shell find cmd -name '*.go' ! -name '*_test.go') cmd/k8swatchlist/go.mod cmd/k8swatchlist/go.sum
 MONITORING_SOURCES := $(filter-out %_test.go,$(wildcard tools/monitoring/*.go)) tools/monitoring/go.mod tools/monitoring/go.sum
 RUN_SOURCES := $(shell find tools/controlplane -name '*.go' ! -name '*_test.go')
@@ -276,13 +277,13 @@ measure-diffs: ## Measure the memory and time that the option diff takes for eac
 	@cd bench && $(GO) run ./cmd/diffs
 
 .PHONY: capacity
-capacity: ## Print what NODES, PODS, CLUSTERS and CHANGES cost, computed from docs/performance-figures.md
-	@cd bench && $(GO) run ./cmd/capacity -figures ../docs/performance-figures.md \
+capacity: ## Print what NODES, PODS, CLUSTERS and CHANGES cost, computed from docs/performance-figures.md and docs/gateway-figures.md
+	@cd bench && $(GO) run ./cmd/capacity $(FIGURES) \
 		-nodes $(NODES) -pods $(PODS) -clusters $(CLUSTERS) -changes $(CHANGES) $(CAPACITY_FLAGS)
 
 .PHONY: capacity-docs
-capacity-docs: ## Write the tables of docs/scale.md again, after make bench has written other figures
-	@cd bench && $(GO) run ./cmd/capacity -figures ../docs/performance-figures.md -write ../docs/scale.md
+capacity-docs: ## Write the tables of docs/scale.md again, after make bench or make measure-gateway has written other figures
+	@cd bench && $(GO) run ./cmd/capacity $(FIGURES) -write ../docs/scale.md
 
 .PHONY: measure-first-run
 measure-first-run: ## Measure how long make run takes in a fresh clone with empty caches, up to an hour
@@ -310,6 +311,10 @@ bench: $(COLLECTOR) $(PEER) bin/bench/bench ## Measure the receiver and its peer
 .PHONY: measure-telemetry
 measure-telemetry: $(COLLECTOR) bin/bench/bench ## Measure what the collector's own metrics cost a live change, in 12 runs
 	@bin/bench/bench -server replay -only telemetry -runs 12 -json bin/bench/telemetry.json $(BENCH_FLAGS)
+
+.PHONY: measure-gateway
+measure-gateway: $(COLLECTOR) $(PEER) bin/bench/bench ## Measure what compression and a gateway cost, and write docs/gateway-figures.md
+	@bin/bench/bench -server replay -only gateway -docs docs -json bin/bench/gateway.json $(BENCH_FLAGS)
 
 .PHONY: lint
 lint: $(addprefix bin/tools/,golangci-lint misspell shfmt actionlint mdatagen) ## Check Go code, scripts, workflows, spelling, and that generated files are fresh

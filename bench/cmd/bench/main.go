@@ -30,9 +30,9 @@ func main() {
 	server := flag.String("server", "both", "replay, real (a kube-apiserver) or both")
 	pods := flag.String("pods", "", "numbers of pods on a real API server, ascending, separated by commas (default 20000,50000, or 2000 if -quick)")
 	scenarios := flag.String("only", "", "scenarios, separated by commas, of "+strings.Join(runner.Scenarios, ", "))
-	output := outputs{}
+	output := outputs{target: "bench", page: "performance-figures.md"}
 	flag.StringVar(&output.json, "json", "bin/bench/results.json", "file for the individual results")
-	flag.StringVar(&output.docs, "docs", "", "folder of the documentation; only a complete run, not -quick, writes there")
+	flag.StringVar(&output.docs, "docs", "", "folder of the documentation; only a complete run, or one of the scenario gateway alone, not -quick, writes there")
 	flag.Parse()
 	if *scenarios != "" {
 		o.Scenarios = strings.Split(*scenarios, ",")
@@ -63,7 +63,12 @@ func main() {
 		}
 		o.Real = append(o.Real, n)
 	}
-	if o.Quick || o.Scenarios != nil {
+	switch {
+	case o.Quick:
+		output.docs = ""
+	case slices.Equal(o.Scenarios, []string{"gateway"}):
+		output.target, output.page = "measure-gateway", "gateway-figures.md"
+	case o.Scenarios != nil:
 		output.docs = ""
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
@@ -72,7 +77,10 @@ func main() {
 	fail(err)
 }
 
-type outputs struct{ json, docs string }
+type outputs struct {
+	json, docs   string
+	target, page string // of make, and its page of the documentation
+}
 
 func run(ctx context.Context, o runner.Options, output outputs) error {
 	s, err := runner.NewSession(o)
@@ -83,13 +91,13 @@ func run(ctx context.Context, o runner.Options, output outputs) error {
 	if failed != nil {
 		output.docs = "" // an incomplete measurement must not replace the page
 	}
-	s.Results.Flags = commandLine()
+	s.Results.Target, s.Results.Flags = output.target, commandLine(output.target)
 	tables := s.Results.Markdown()
 	fmt.Println(tables)
 	folder := filepath.Dir(output.json)
 	figures, plots := filepath.Join(folder, "figures.md"), folder
 	if output.docs != "" {
-		figures, plots = filepath.Join(output.docs, "performance-figures.md"), filepath.Join(output.docs, "img")
+		figures, plots = filepath.Join(output.docs, output.page), filepath.Join(output.docs, "img")
 	}
 	if err := os.MkdirAll(plots, 0o755); err != nil { //nolint:gosec // anyone may read it
 		return errors.Join(failed, err)
@@ -102,12 +110,17 @@ func run(ctx context.Context, o runner.Options, output outputs) error {
 	)
 }
 
-// commandLine returns the flags of this run as given to make.
-func commandLine() string {
+// commandLine returns the flags of this run as given to make, whose target may imply some.
+func commandLine(target string) string {
 	var said []string
 	flag.Visit(func(f *flag.Flag) {
 		switch f.Name {
-		case "before", "only", "quick", "runs", "server", "pods":
+		case "only", "server":
+			if target != "bench" {
+				return
+			}
+			fallthrough
+		case "before", "quick", "runs", "pods":
 			said = append(said, "-"+f.Name+"="+f.Value.String())
 		}
 	})

@@ -18,6 +18,10 @@ const (
 	liveTable    = "Live changes, 1,000 per second"
 	latencyTable = "Latency of a change, batch timeout 0"
 	relistTable  = "Relist while 200 objects change per second, to OTLP"
+
+	// Of docs/gateway-figures.md.
+	gatewayTable = "Initial state through a gateway"
+	singleTable  = "Live changes through a gateway, 100 per second, batch timeout 0"
 )
 
 // since is how many times the CPU time of the measured build the receiver costs now, according to docs/performance.md:
@@ -51,16 +55,45 @@ type Model struct {
 	relistAPI *fit // CPU s of kube-apiserver: objects
 
 	perChange     float64 // CPU s
-	perExport     float64 // CPU s of encoding and sending a record
+	export        path    // of the initial state
+	exportLive    path    // of changes, one or two in a request
 	exportRate    float64 // records per second at which the initial state was exported
 	exportMemory  float64 // MB
 	exportObjects float64
 	latency       reading // p99 in ms until the sink has a change, at the highest measured rate of changes
+
+	gateways       *Figures
+	gatewayObjects float64
+	gatewayPeak    float64 // MB, of the initial state
+	perWaiting     float64 // MB that a record needs in the gateway's queue
+	mostWaiting    float64 // records for which the queue has room
 }
 
-// NewModel fits the figures. The body is map or json, and the pods are those of podKB: 2, 8 or 20.
-func NewModel(f *Figures, body string, podKB int) (*Model, error) {
-	m := &Model{Figures: f, body: body}
+// queueRequests is the default of sending_queue.queue_size, of the exporter.
+const queueRequests = 1000
+
+// path is what a record costs on its way.
+type path struct {
+	plain, gzip float64 // CPU s of encoding and sending it, without and with compression
+	gateway     float64 // CPU s of a gateway that receives and sends it compressed
+	ratio       float64 // how many times smaller compression makes it
+}
+
+// sent returns the CPU time of sending a record, and how many times smaller it is.
+func (p *path) sent(s Scenario) (cpu, ratio float64) {
+	switch s.Compression {
+	case 0:
+		return p.gzip, p.ratio
+	case 1:
+		return p.plain, 1
+	}
+	return p.gzip, s.Compression
+}
+
+// NewModel fits the figures of the receiver and those of a gateway. The body is map or json, and the pods are those of podKB:
+// 2, 8 or 20.
+func NewModel(f, gateways *Figures, body string, podKB int) (*Model, error) {
+	m := &Model{Figures: f, body: body, gateways: gateways}
 	mode, ok := map[string]record.BodyMode{"map": record.BodyMap, "json": record.BodyJSON}[body]
 	if !ok {
 		return nil, fmt.Errorf("the body %q is not one of map, json: others were not measured", body)
@@ -112,12 +145,9 @@ func NewModel(f *Figures, body string, podKB int) (*Model, error) {
 	m.relistAPI = g.fit(onlyObjects)
 
 	m.perChange = g.one(liveTable, ours, "CPU µs per change").value / 1e6
-	plain, exporting := "k8s_watchlist, body map", "k8s_watchlist, body map, to OTLP"
-	cpu := g.one(initialTable, exporting, "CPU s")
-	m.exportObjects = cpu.objects
-	m.perExport = (cpu.value - g.one(initialTable, plain, "CPU s").value) / cpu.objects
-	m.exportRate = cpu.objects / g.one(initialTable, exporting, "wall s").value
-	m.exportMemory = g.one(initialTable, exporting, "peak RSS MB").value - g.one(initialTable, plain, "peak RSS MB").value
+	wall := g.one(initialTable, exporting, "wall s")
+	m.exportObjects, m.exportRate = wall.objects, wall.objects/wall.value
+	m.exportMemory = g.one(initialTable, exporting, "peak RSS MB").value - g.one(initialTable, notSent, "peak RSS MB").value
 	if g.err == nil {
 		var rates []reading
 		if rates, g.err = f.of(latencyTable, exporting, "p99 ms"); g.err == nil {
@@ -127,7 +157,37 @@ func NewModel(f *Figures, body string, podKB int) (*Model, error) {
 	if g.err != nil {
 		return nil, fmt.Errorf("cannot fit the figures: %w", g.err)
 	}
+	g = gatherer{f: gateways}
+	m.export, m.exportLive = g.path(gatewayTable), g.path(singleTable)
+	peak, full := g.one(gatewayTable, behindGateway, "gateway: peak RSS MB"), g.one(gatewayTable, fullGateway, "gateway: peak RSS MB")
+	m.gatewayObjects, m.gatewayPeak = peak.objects, peak.value
+	m.perWaiting = (full.value - peak.value) / peak.objects
+	m.mostWaiting = queueRequests * g.one(gatewayTable, behindGateway, "records per request").value
+	if g.err != nil {
+		return nil, fmt.Errorf("cannot use the figures of a gateway: %w", g.err)
+	}
 	return m, nil
+}
+
+// Rows of the figures with an exporter.
+const (
+	notSent       = "k8s_watchlist, body map"
+	exporting     = notSent + ", to OTLP"
+	compressing   = exporting + ", gzip"
+	behindGateway = compressing + ", through a gateway"
+	fullGateway   = behindGateway + " with all in its queue"
+)
+
+// path reads what a table of the figures of a gateway says.
+func (g *gatherer) path(title string) path {
+	const cpu, size = "CPU µs per record", "bytes per record at the sink"
+	none := g.one(title, notSent, cpu).value
+	return path{
+		plain:   (g.one(title, exporting, cpu).value - none) / 1e6,
+		gzip:    (g.one(title, compressing, cpu).value - none) / 1e6,
+		gateway: g.one(title, behindGateway, "gateway: "+cpu).value / 1e6,
+		ratio:   g.one(title, exporting, size).value / g.one(title, compressing, size).value,
+	}
 }
 
 // gatherer collects measurements for a fit. It keeps the first error.
@@ -192,7 +252,7 @@ type Scenario struct {
 	LeaseSeconds float64
 	// RelistHours is relist.interval; 0: never.
 	RelistHours float64
-	// Compression is how many times smaller the records are when they are sent; 1: not compressed.
+	// Compression is how many times smaller the records are when they are sent; 0: as measured; 1: not compressed.
 	Compression float64
 	// Since adds what the receiver costs more than when the figures were measured.
 	Since bool
@@ -200,8 +260,7 @@ type Scenario struct {
 
 // Default has the values of all but the size.
 func Default(clusters, nodes, pods int) Scenario {
-	return Scenario{Clusters: clusters, Nodes: nodes, Pods: pods, Changes: 0.1, Others: 0.5, StatusSeconds: 300, RelistHours: 6,
-		Compression: 5, Since: true}
+	return Scenario{Clusters: clusters, Nodes: nodes, Pods: pods, Changes: 0.1, Others: 0.5, StatusSeconds: 300, RelistHours: 6, Since: true}
 }
 
 // Check reports a scenario that makes no sense.
@@ -212,7 +271,7 @@ func (s Scenario) Check() error {
 		least float64
 	}{
 		{"clusters", float64(s.Clusters), 1}, {"nodes", float64(s.Nodes), 0}, {"pods", float64(s.Pods), 1}, {"changes", s.Changes, 0}, {"others", s.Others, 0},
-		{"status", s.StatusSeconds, 0}, {"leases", s.LeaseSeconds, 0}, {"relist", s.RelistHours, 0}, {"compression", s.Compression, 1},
+		{"status", s.StatusSeconds, 0}, {"leases", s.LeaseSeconds, 0}, {"relist", s.RelistHours, 0}, {"compression", cmp.Or(s.Compression, 1), 1},
 	} {
 		if !(value.value >= value.least) {
 			return fmt.Errorf("%s is %g, and has to be at least %g", value.name, value.value, value.least)
@@ -239,6 +298,7 @@ type costs struct {
 	exportMB                                      cost
 	gatewayRecords, gatewayMbit, gatewayCores     cost
 	allRecords, allGB, gatewayCPU, gatewaySeconds cost
+	gatewayMB                                     cost
 	recordsDay, bytesDay                          cost
 }
 
@@ -274,7 +334,8 @@ func (m *Model) costs(s Scenario) costs {
 	c.peak.value += moreMB
 	c.otlpMB = cost{value: otlp}
 	c.exportMB = cost{m.exportMemory, objects / m.exportObjects}
-	c.exportCPU = cost{objects * m.perExport, objects / m.exportObjects}
+	exportCPU, _ := m.export.sent(s)
+	c.exportCPU = cost{objects * exportCPU, objects / m.gatewayObjects}
 	c.exportSeconds = cost{objects / m.exportRate, objects / m.exportObjects}
 
 	emitted := pods / 1000 * s.Changes
@@ -289,7 +350,8 @@ func (m *Model) costs(s Scenario) costs {
 	liveMB := (emitted*m.sizes.pod.Wire + status*m.sizes.node.Wire + leases*leaseBytes) / 1e6
 	c.emitted = cost{emitted, emitted / highestRate}
 	c.suppressed = cost{value: status + leases}
-	c.cores = cost{(read*m.perChange*liveFactor + emitted*m.perExport) * 100, read / highestRate}
+	liveCPU, ratio := m.exportLive.sent(s)
+	c.cores = cost{(read*m.perChange*liveFactor + emitted*liveCPU) * 100, read / highestRate}
 	c.serverCores = cost{value: m.server.at(liveMB) * 100}
 	c.liveKB = cost{value: liveMB * 1000}
 
@@ -302,16 +364,18 @@ func (m *Model) costs(s Scenario) costs {
 	c.relistMB = cost{value: sum(func(z Size) float64 { return z.Metadata })}
 	c.readGBDay = cost{value: (liveMB*secondsPerDay + relists*c.relistMB.value) / 1000}
 	sentMB := emitted * m.sizes.pod.Record / 1e6
-	c.sentGBDay = cost{value: sentMB * secondsPerDay / 1000 / s.Compression}
+	c.sentGBDay = cost{value: sentMB * secondsPerDay / 1000 / ratio}
 
 	all := emitted * clusters
 	c.gatewayRecords = cost{all, all / highestRate}
-	c.gatewayMbit = cost{value: sentMB * clusters * bitsPerMB / s.Compression}
-	c.gatewayCores = cost{value: all * 2 * m.perExport * 100}
+	c.gatewayMbit = cost{value: sentMB * clusters * bitsPerMB / ratio}
+	c.gatewayCores = cost{all * m.exportLive.gateway * 100, all / highestRate}
 	c.allRecords = cost{value: objects * clusters}
 	c.allGB = cost{value: otlp * clusters / 1000}
-	c.gatewayCPU = cost{objects * clusters * 2 * m.perExport, objects * clusters / m.exportObjects}
+	c.gatewayCPU = cost{objects * clusters * m.export.gateway, objects * clusters / m.gatewayObjects}
 	c.gatewaySeconds = cost{objects * clusters / m.exportRate, objects * clusters / m.exportObjects}
+	waiting := min(objects*clusters, m.mostWaiting)
+	c.gatewayMB = cost{m.gatewayPeak + waiting*m.perWaiting, waiting / m.gatewayObjects}
 
 	c.recordsDay = cost{value: all * secondsPerDay}
 	c.bytesDay = cost{value: sentMB * clusters * secondsPerDay / 1000}

@@ -12,16 +12,26 @@ import (
 
 const (
 	figuresPage = "../../../docs/performance-figures.md"
+	gatewayPage = "../../../docs/gateway-figures.md"
 	scalePage   = "../../../docs/scale.md"
 )
 
-func model(t *testing.T, body string, podKB int) *Model {
+func pages(t *testing.T) (f, gateways *Figures) {
 	t.Helper()
 	f, err := Read(figuresPage)
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, err := NewModel(f, body, podKB)
+	if gateways, err = Read(gatewayPage); err != nil {
+		t.Fatal(err)
+	}
+	return f, gateways
+}
+
+func model(t *testing.T, body string, podKB int) *Model {
+	t.Helper()
+	f, gateways := pages(t)
+	m, err := NewModel(f, gateways, body, podKB)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -30,11 +40,7 @@ func model(t *testing.T, body string, podKB int) *Model {
 
 // docs/scale.md has what the program prints.
 func TestScalePageIsUpToDate(t *testing.T) {
-	f, err := Read(figuresPage)
-	if err != nil {
-		t.Fatal(err)
-	}
-	want, err := Examples(f)
+	want, err := Examples(pages(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -108,7 +114,8 @@ func TestCosts(t *testing.T) {
 	near(t, "statuses per second", c.suppressed.value, 5000./300, 1e-9)
 	near(t, "records a day", c.recordsDay.value, 15*86400, 1e-9)
 	near(t, "bytes a day", c.bytesDay.value, 15*86400*m.sizes.pod.Record/1e9, 1e-9)
-	near(t, "sent a day", c.sentGBDay.value*5, c.bytesDay.value, 1e-9)
+	near(t, "sent a day", c.sentGBDay.value*m.exportLive.ratio, c.bytesDay.value, 1e-9)
+	near(t, "CPU of the export", c.exportCPU.value, 230_000*m.export.gzip, 1e-9)
 	near(t, "how far beyond", c.cpu.beyond, c.initialMB.value/m.fromReal.most[0], 1e-9)
 	if !strings.Contains(c.cpu.String(), "×") || strings.Contains(c.peak.String(), "×") {
 		t.Errorf("CPU %s is beyond the measurements, and memory %s within", c.cpu, c.peak)
@@ -135,16 +142,40 @@ func TestCosts(t *testing.T) {
 	}
 }
 
+// What the measurements say of an exporter and a gateway is plausible, and -compression replaces the measured ratio.
+func TestGateway(t *testing.T) {
+	m := model(t, "map", 8)
+	for name, p := range map[string]path{"initial state": m.export, "live": m.exportLive} {
+		if p.plain <= 0 || p.gzip <= p.plain || p.gateway <= 0 || p.ratio <= 1 {
+			t.Errorf("%s: %+v", name, p)
+		}
+	}
+	s := Default(40, 500, 15_000)
+	c := m.costs(s)
+	near(t, "CPU of the gateway", c.gatewayCores.value, 60*m.exportLive.gateway*100, 1e-9)
+	near(t, "CPU of all initial states", c.gatewayCPU.value, 40*23_000*m.export.gateway, 1e-9)
+	near(t, "memory with a full queue", c.gatewayMB.value, m.gatewayPeak+m.mostWaiting*m.perWaiting, 1e-9)
+	small := m.costs(Default(2, 0, 10))
+	near(t, "memory with all in the queue", small.gatewayMB.value, m.gatewayPeak+30*m.perWaiting, 1e-9)
+
+	s.Compression = 3
+	near(t, "compressed", m.costs(s).gatewayMbit.value, c.gatewayMbit.value*m.exportLive.ratio/3, 1e-9)
+	near(t, "CPU with another ratio", m.costs(s).exportCPU.value, c.exportCPU.value, 1e-9)
+	s.Compression = 1
+	near(t, "not compressed", m.costs(s).sentGBDay.value*40, c.bytesDay.value, 1e-9)
+	near(t, "CPU without compression", m.costs(s).exportCPU.value, 23_000*m.export.plain, 1e-9)
+}
+
 func TestScenariosThatMakeNoSense(t *testing.T) {
 	if err := Default(1, 0, 1).Check(); err != nil {
 		t.Error(err)
 	}
 	for want, change := range map[string]func(*Scenario){
-		"pods is 0":        func(s *Scenario) { s.Pods = 0 },
-		"clusters is 0":    func(s *Scenario) { s.Clusters = 0 },
-		"changes is NaN":   func(s *Scenario) { s.Changes = math.NaN() },
-		"relist is -1":     func(s *Scenario) { s.RelistHours = -1 },
-		"compression is 0": func(s *Scenario) { s.Compression = 0 },
+		"pods is 0":          func(s *Scenario) { s.Pods = 0 },
+		"clusters is 0":      func(s *Scenario) { s.Clusters = 0 },
+		"changes is NaN":     func(s *Scenario) { s.Changes = math.NaN() },
+		"relist is -1":       func(s *Scenario) { s.RelistHours = -1 },
+		"compression is 0.5": func(s *Scenario) { s.Compression = 0.5 },
 	} {
 		s := Default(1, 10, 100)
 		change(&s)
@@ -152,25 +183,26 @@ func TestScenariosThatMakeNoSense(t *testing.T) {
 			t.Errorf("error %v, not %s", err, want)
 		}
 	}
-	f, err := Read(figuresPage)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := NewModel(f, "summary", 8); err == nil {
+	f, gateways := pages(t)
+	if _, err := NewModel(f, gateways, "summary", 8); err == nil {
 		t.Error("a body that was not measured is accepted")
 	}
-	if _, err := NewModel(f, "map", 5); err == nil {
+	if _, err := NewModel(f, gateways, "map", 5); err == nil {
 		t.Error("a size of pods that was not measured is accepted")
 	}
 }
 
 // Figures without a table that the model needs are an error that names it.
 func TestFiguresWithoutATable(t *testing.T) {
-	f, err := Parse(examplePage)
+	f, gateways := pages(t)
+	example, err := Parse(examplePage)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := NewModel(f, "map", 8); err == nil || !strings.Contains(err.Error(), initialTable) {
+	if _, err := NewModel(example, gateways, "map", 8); err == nil || !strings.Contains(err.Error(), initialTable) {
+		t.Errorf("error %v", err)
+	}
+	if _, err := NewModel(f, example, "map", 8); err == nil || !strings.Contains(err.Error(), gatewayTable) {
 		t.Errorf("error %v", err)
 	}
 }

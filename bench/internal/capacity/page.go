@@ -39,8 +39,8 @@ func parts(page string) (before, tables, after string, err error) {
 }
 
 // Examples returns the tables of docs/scale.md.
-func Examples(f *Figures) (string, error) {
-	m, err := NewModel(f, "map", 8)
+func Examples(f, gateways *Figures) (string, error) {
+	m, err := NewModel(f, gateways, "map", 8)
 	if err != nil {
 		return "", err
 	}

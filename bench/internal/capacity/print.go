@@ -12,6 +12,7 @@ const (
 	heartbeats = "[Kubernetes](https://kubernetes.io/docs/reference/node/node-status/#heartbeats)"
 	story      = "[story.md](story.md)"
 	figures    = "[performance-figures.md](performance-figures.md)"
+	gateways   = "[gateway-figures.md](gateway-figures.md)"
 )
 
 // Markdown returns the assumptions, the fits, and the costs with a column for each scenario. The assumptions are those of the
@@ -19,7 +20,8 @@ const (
 func (m *Model) Markdown(scenarios ...Scenario) string {
 	var b strings.Builder
 	s := scenarios[0]
-	fmt.Fprintf(&b, "Measured on %s. Sizes are those of the benchmarks' synthetic objects, with body `%s`.\n\n", m.Figures.Measured, m.body)
+	fmt.Fprintf(&b, "Measured on %s; compression and a gateway on %s. Sizes are those of the benchmarks' synthetic objects, with body `%s`.\n\n",
+		m.Figures.Measured, m.gateways.Measured, m.body)
 	m.assumptions(&b, s)
 	m.fits(&b)
 	m.results(&b, scenarios)
@@ -62,8 +64,11 @@ func (m *Model) assumptions(b *strings.Builder, s Scenario) {
 		relist = "every " + plain(s.RelistHours) + " h"
 	}
 	row(b, "Relist", relist, "`-relist`", "the default of `relist.interval`, of metadata only")
-	row(b, "Compression of what is sent", plain(s.Compression)+" times smaller", "`-compression`", "not measured. The exporter `otlp_grpc` uses gzip by default; its CPU time was not measured either")
-	row(b, "A gateway, CPU time for each record", fmt.Sprintf("%s µs", plain(2*m.perExport*1e6)), "", "not measured: twice that of the export, as it decodes once and encodes once")
+	compression := "as measured"
+	if s.Compression > 0 {
+		compression = plain(s.Compression) + " times smaller"
+	}
+	row(b, "Compression of what is sent", compression, "`-compression`", "gzip, the default of the exporter `otlp_grpc`. Objects of a cluster may be more or less alike than synthetic ones; 1: none")
 	if s.Since {
 		initial, live := since[m.body].initial, since[m.body].live
 		row(b, "Since the figures were measured", fmt.Sprintf("initial state + %.0f %% CPU time, live + %.0f %%, memory + %d B per object", (initial-1)*100, (live-1)*100, heapSince*heapGrowth),
@@ -99,8 +104,17 @@ func (m *Model) fits(b *strings.Builder) {
 	one("Relist, CPU of kube-apiserver", "s", m.relistAPI, quote(realTable)+", metadata only", "object")
 	single := fmt.Sprintf("%s objects", plain(m.exportObjects))
 	row(b, "A live change, CPU", plain(m.perChange*1e6)+" µs", "1", "", plain(highestRate)+" changes per second", quote(liveTable))
-	row(b, "Export of a record, CPU", plain(m.perExport*1e6)+" µs", "1", "", single, quote(initialTable)+", “body map, to OTLP” without compression, minus “body map”")
-	row(b, "Export of the initial state", plain(m.exportRate)+" records per second", "1", "", single, quote(initialTable)+", “body map, to OTLP”, wall s")
+	for _, of := range []struct {
+		name, most, title string
+		path
+	}{{"initial state", plain(m.gatewayObjects) + " objects", gatewayTable, m.export}, {"live", "100 changes per second", singleTable, m.exportLive}} {
+		from := gateways + ", " + quote(of.title) + ", "
+		row(b, "Export of a record, "+of.name+", CPU", plain(of.gzip*1e6)+" µs, of which gzip "+plain((of.gzip-of.plain)*1e6)+" µs", "1", "", of.most, from+"“body map, to OTLP, gzip” minus “body map”, and minus “body map, to OTLP”")
+		row(b, "Compression, "+of.name, plain(of.ratio)+" times smaller", "1", "", of.most, from+"bytes at the sink with and without gzip")
+		row(b, "A gateway, "+of.name+", CPU", plain(of.gateway*1e6)+" µs per record", "1", "", of.most, from+"received and sent with gzip")
+	}
+	row(b, "Peak RSS of a gateway", plain(m.gatewayPeak)+" MB + "+per(m.perWaiting, "MB", "record that waits in its queue"), "1", "", plain(m.gatewayObjects)+" objects", gateways+", "+quote(gatewayTable))
+	row(b, "Export of the initial state", plain(m.exportRate)+" records per second", "1", "", single, quote(initialTable)+", “body map, to OTLP” without compression, wall s")
 	row(b, "Latency until a change is received, p99", plain(m.latency.value)+" ms", "1", "", plain(m.latency.objects)+" changes per second", quote(latencyTable)+", “to OTLP”")
 	row(b, "Memory of the exporter", plain(m.exportMemory)+" MB", "1", "", single, quote(initialTable)+", “body map, to OTLP” without a queue, minus “body map”")
 	b.WriteString("\n")
@@ -161,7 +175,7 @@ func (m *Model) results(b *strings.Builder, scenarios []Scenario) {
 	line("CPU of kube-apiserver, % of a core", "not measured: per GB as in the initial state", func(c *costs) cost { return c.serverCores })
 	line("Read, KB/s", "sizes", func(c *costs) cost { return c.liveKB })
 	line("Read with relists, GB a day", "sizes", func(c *costs) cost { return c.readGBDay })
-	line("Sent, compressed, GB a day", "assumption", func(c *costs) cost { return c.sentGBDay })
+	line("Sent, compressed, GB a day", "sizes and compression", func(c *costs) cost { return c.sentGBDay })
 	heading("A relist")
 	line("CPU of the Collector, s", "fit", func(c *costs) cost { return c.relistCPU })
 	line("CPU of kube-apiserver, s", "fit", func(c *costs) cost { return c.relistServer })
@@ -177,10 +191,11 @@ func (m *Model) results(b *strings.Builder, scenarios []Scenario) {
 			})
 		}
 		behind("Records per second", "assumption", func(c *costs) cost { return c.gatewayRecords })
-		behind("Received, compressed, Mbit/s", "assumption", func(c *costs) cost { return c.gatewayMbit })
-		behind("CPU, % of a core", "assumption", func(c *costs) cost { return c.gatewayCores })
-		behind("All initial states at once: CPU, s", "assumption", func(c *costs) cost { return c.gatewayCPU })
+		behind("Received, compressed, Mbit/s", "sizes and compression", func(c *costs) cost { return c.gatewayMbit })
+		behind("CPU, % of a core", "one measurement, batch timeout 0", func(c *costs) cost { return c.gatewayCores })
+		behind("All initial states at once: CPU, s", "one measurement", func(c *costs) cost { return c.gatewayCPU })
 		behind("All initial states at once: through one exporter, s", "one measurement", func(c *costs) cost { return c.gatewaySeconds })
+		behind("Peak RSS with a full queue, MB", fmt.Sprintf("one measurement; the default queue, %s requests", plain(queueRequests)), func(c *costs) cost { return c.gatewayMB })
 	}
 	heading("Backend, all clusters")
 	line("Records a day", "assumption", func(c *costs) cost { return c.recordsDay })

@@ -94,6 +94,15 @@ func machine() Machine {
 	return m
 }
 
+// loadAverage returns how many threads could run or did, on average over the last five minutes.
+func loadAverage() string {
+	content, err := os.ReadFile("/proc/loadavg")
+	if fields := strings.Fields(string(content)); err == nil && len(fields) > 1 {
+		return fields[1]
+	}
+	return "unknown"
+}
+
 // field returns the value of the first line "name : value" of a file.
 func field(path, name string) string {
 	file, err := os.Open(path)

@@ -13,7 +13,9 @@ type Results struct {
 	Machine Machine
 	At      time.Time
 	Took    time.Duration
+	Target  string // of make, which has measured them
 	Flags   string
+	Load    string // average of the machine at the end
 	Rows    []Row
 	Series  []Series
 }

@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"os/exec"
@@ -25,6 +26,8 @@ type setup struct {
 	json      bool   // floor only: metadata as JSON
 	stamps    string // file
 	otlp      string // address of a sink; "": none
+	encoding  string // of what is sent to it: gzip; "": none
+	queue     bool   // the exporter has its default queue instead of none
 	batch     string // our receiver's batch settings, as YAML
 	relist    string // our receiver's interval, and the peer's
 	storage   string // our receiver's folder
@@ -142,7 +145,8 @@ func (s *Session) startCollector(binary, name, receiver, extensions string, of s
 	exporter, exporters := "nop", "{nop: }"
 	if of.otlp != "" {
 		exporter = "otlp_grpc"
-		exporters = fmt.Sprintf("{%s: {endpoint: %q, tls: {insecure: true}, compression: none, timeout: 120s, sending_queue: {enabled: false}}}", exporter, of.otlp)
+		exporters = fmt.Sprintf("{%s: {endpoint: %q, tls: {insecure: true}, compression: %s, timeout: 120s, sending_queue: {enabled: %t}}}",
+			exporter, of.otlp, cmp.Or(of.encoding, "none"), of.queue)
 	}
 	pull := otelcol.PullMetrics(metrics)
 	switch of.telemetry {

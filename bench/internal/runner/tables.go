@@ -22,6 +22,21 @@ type table struct {
 
 const floorRatio, peerRatio, overBefore = "floor: read frames, count", "k8sobjects, pull", ", before"
 
+var (
+	gatewayColumns = slices.Clip([]column{
+		{key: "cpu_us_record", title: "CPU µs per record", format: "%.0f", spread: true},
+		{key: "peak_mb", title: "peak RSS MB", format: "%.0f"},
+		{key: "gateway_us_record", title: "gateway: CPU µs per record", format: "%.0f", spread: true},
+		{key: "gateway_peak_mb", title: "gateway: peak RSS MB", format: "%.0f", spread: true},
+		{key: "bytes_record", title: "bytes per record at the sink", format: "%.0f"},
+		{key: "bytes_record", title: "× not compressed", format: "%.3f", over: notCompressed.name},
+		{key: "records_request", title: "records per request", format: "%.1f"},
+	})
+	gatewayLatency = []column{
+		{key: "p50_ms", title: "p50 ms until the sink has a change", format: "%.0f"}, {key: "p99_ms", title: "p99 ms", format: "%.0f"},
+	}
+)
+
 var tables = []table{
 	{scenario: "initial", title: "Initial state", count: "pods of 8 KB", columns: []column{
 		{key: "cpu_s", title: "CPU s", format: "%.2f", spread: true},
@@ -65,6 +80,9 @@ var tables = []table{
 		{key: "cpu_us_event", title: "CPU µs per change", format: "%.0f", spread: true},
 		{key: "over_none", title: "× no metrics, in the same run", format: "%.3f", spread: true},
 	}},
+	{scenario: "gateway-initial", title: "Initial state through a gateway", count: "pods of 8 KB", columns: append(gatewayColumns, column{key: "sink_s", title: "s until the sink has everything", format: "%.1f", spread: true})},
+	{scenario: "gateway-live", title: "Live changes through a gateway, 1,000 per second", columns: append(gatewayColumns, gatewayLatency...)},
+	{scenario: "gateway-single", title: "Live changes through a gateway, 100 per second, batch timeout 0", columns: append(gatewayColumns, gatewayLatency...)},
 	{scenario: "latency", title: "Latency of a change, batch timeout 0", count: "changes per second", columns: []column{
 		{key: "p50_ms", title: "p50 ms", format: "%.2f"}, {key: "p99_ms", title: "p99 ms", format: "%.2f"}, {key: "max_ms", title: "max ms", format: "%.1f"},
 	}},
@@ -131,9 +149,10 @@ var tables = []table{
 func (r *Results) Markdown() string {
 	var b strings.Builder
 	m := r.Machine
-	fmt.Fprintf(&b, "<!-- Written by `make bench`; do not edit. -->\n# Figures\n\nMeasured on %s by `make bench%s` in %s, on %d cores of %s with %d GiB, Linux %s, %s, %s. "+
+	fmt.Fprintf(&b, "<!-- Written by `make %s`; do not edit. -->\n# Figures\n\nMeasured on %s by `make %s%s` in %s, on %d cores of %s with %d GiB, Linux %s, %s, %s. "+
+		"The load average of the last five minutes was %s. "+
 		"[performance.md](performance.md) explains each figure. Medians; in brackets the minimum and maximum of several runs.\n",
-		r.At.Format("2006-01-02"), r.Flags, r.Took, m.Cores, m.Processor, m.MemoryGiB, m.Kernel, m.Go, strings.Join(m.Versions, ", "))
+		r.Target, r.At.Format("2006-01-02"), r.Target, r.Flags, r.Took, m.Cores, m.Processor, m.MemoryGiB, m.Kernel, m.Go, strings.Join(m.Versions, ", "), r.Load)
 	for _, t := range tables {
 		b.WriteString(t.markdown(r))
 	}

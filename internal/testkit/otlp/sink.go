@@ -11,6 +11,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/plog/plogotlp"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	_ "google.golang.org/grpc/encoding/gzip" // the default of exporters
 	"google.golang.org/grpc/status"
 )
 
@@ -35,6 +36,11 @@ func Listen(address string, handle Handle, options ...grpc.ServerOption) (*Sink,
 	if err != nil {
 		return nil, fmt.Errorf("cannot listen for OTLP: %w", err)
 	}
+	return Serve(listener, handle, options...), nil
+}
+
+// Serve is Listen with the caller's listener, which the sink closes.
+func Serve(listener net.Listener, handle Handle, options ...grpc.ServerOption) *Sink {
 	s := &Sink{
 		address: listener.Addr().String(),
 		server:  grpc.NewServer(append([]grpc.ServerOption{grpc.MaxRecvMsgSize(maxMessage), grpc.WaitForHandlers(true)}, options...)...),
@@ -42,7 +48,7 @@ func Listen(address string, handle Handle, options ...grpc.ServerOption) (*Sink,
 	}
 	plogotlp.RegisterGRPCServer(s.server, &service{handle: handle})
 	go func() { s.served <- s.server.Serve(listener) }()
-	return s, nil
+	return s
 }
 
 // Address returns host:port.
