@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -19,6 +20,7 @@ type apiServer struct {
 	version string
 	objects map[string]int                                    // by resource
 	counts  bool                                              // lists state how many remain
+	user    string                                            // "": tester
 	may     func(verb, resource string) bool                  // nil: everything
 	list    func(w http.ResponseWriter, r *http.Request) bool // answers instead; may be nil
 
@@ -70,7 +72,7 @@ func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case path == "/version":
 		answer(object{"gitVersion": s.version})
 	case strings.HasSuffix(path, "/selfsubjectreviews"):
-		answer(object{"kind": "SelfSubjectReview", "apiVersion": "authentication.k8s.io/v1", "status": object{"userInfo": object{"username": "tester"}}})
+		answer(object{"kind": "SelfSubjectReview", "apiVersion": "authentication.k8s.io/v1", "status": object{"userInfo": object{"username": cmp.Or(s.user, "tester")}}})
 	case strings.HasSuffix(path, "/selfsubjectaccessreviews"):
 		var review authorizationv1.SelfSubjectAccessReview
 		body, _ := io.ReadAll(r.Body)

@@ -37,7 +37,8 @@ func newCheck(name string, s streams) *cobra.Command {
 		Use:   "check --config FILE",
 		Short: "Show what a Collector configuration would read, and what is missing",
 		Long: `Show what the k8s_watchlist receivers of a Collector configuration would read from the cluster: the resources, the
-objects in them, over how many streams, and about what that costs. Missing rights are printed as rules to add.
+objects in them, over how many streams, and about what that costs. Missing rights are printed as rules to add, also those to
+the Leases of replicas.
 
 The configuration is loaded by the receiver's own code, so what is accepted here is accepted by the Collector. Which
 resources are meant, and which a pattern selects, is found out by the receiver's own code too.
@@ -108,7 +109,7 @@ func (o *checkOptions) check(ctx context.Context, receiver collector.Receiver) (
 	defer cluster.Close()
 	ctx, cancel := context.WithTimeoutCause(ctx, o.timeout, fmt.Errorf("it took longer than %s (--timeout)", o.timeout))
 	defer cancel()
-	report, err := preflight.Check(ctx, preflight.Receiver{Name: receiver.ID.String(), Config: receiver.Config}, config.Host, cluster)
+	report, err := preflight.Check(ctx, preflight.Receiver{ID: receiver.ID, Config: receiver.Config}, config.Host, cluster)
 	if err != nil {
 		if cause := context.Cause(ctx); cause != nil {
 			err = cause

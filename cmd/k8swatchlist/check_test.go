@@ -184,3 +184,36 @@ func TestSizes(t *testing.T) {
 		assert.Equal(t, want, preflight.Thousands(n))
 	}
 }
+
+// Replicas need rights to Leases, each shard to its own. The pod's namespace is that of the service account.
+func TestCheckOfReplicas(t *testing.T) {
+	t.Parallel()
+	const election = "leader_election: {enabled: true, lease_namespace: logs}"
+	lacking := func(lacks string) *apiServer {
+		return &apiServer{version: "v1.37.2", may: func(verb, resource string) bool {
+			return resource != "leases.coordination.k8s.io" || !strings.Contains(lacks, verb)
+		}}
+	}
+	const create = "  # to create the Leases of the replicas\n  - apiGroups: [coordination.k8s.io]\n    resources: [leases]\n    verbs: [create]\n"
+	use := func(names string) string {
+		return "  # to elect the leader, and to publish and read how far records were accepted\n  - apiGroups: [coordination.k8s.io]\n    resources: [leases]\n    resourceNames: [" +
+			names + "]\n    verbs: [get, update]\n"
+	}
+	assert.Empty(t, checked(t, lacking(""), "{resources: [pods], "+election+"}", exitFine).Missing)
+	assert.Empty(t, checked(t, lacking("create get update"), "{resources: [pods]}", exitFine).Missing, "there is one replica")
+	r := checked(t, lacking("create"), "{resources: [pods], "+election+"}", exitFindings)
+	assert.Equal(t, map[string]string{"logs": create}, r.Missing)
+	assert.Equal(t, preflight.Readable, r.Resources[0].State)
+	r = checked(t, lacking("update"), "{resources: [pods], shard: {total: 2, index: 0}, "+election+"}", exitFindings)
+	assert.Equal(t, map[string]string{"logs": use("k8s-watchlist-0-of-2, k8s-watchlist-0-of-2-progress, k8s-watchlist-1-of-2, k8s-watchlist-1-of-2-progress, k8s-watchlist-shards")}, r.Missing)
+	r = checked(t, lacking("create get"), "{resources: [pods], k8s_leader_elector: e, standby: {progress: audit/positions}}", exitFindings)
+	assert.Equal(t, map[string]string{"audit": create + use("positions")}, r.Missing)
+
+	const inPod = "{resources: [pods], leader_election: {enabled: true}}"
+	r = checked(t, lacking("create"), inPod, exitFine)
+	assert.Contains(t, strings.Join(r.Warnings, "\n"), "namespace of the pod, which is not known")
+	s := lacking("create get update")
+	s.user = "system:serviceaccount:observability:otelcol"
+	r = checked(t, s, inPod, exitFindings)
+	assert.Equal(t, map[string]string{"observability": create + use("k8s-watchlist, k8s-watchlist-progress")}, r.Missing)
+}

@@ -171,7 +171,8 @@ func (o *rbacOptions) addLeases(r *roles.Roles, receivers []collector.Receiver) 
 		}
 	}
 	for namespace, of := range names {
-		r.AddLeases(namespace, of)
+		r.AddLeaseCreation(namespace)
+		r.AddLeaseUse(namespace, of)
 	}
 	return nil
 }

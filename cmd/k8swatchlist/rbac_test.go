@@ -94,7 +94,7 @@ rules:
   # to elect the leader, and to publish and read how far records were accepted
   - apiGroups: [coordination.k8s.io]
     resources: [leases]
-    resourceNames: [k8s-watchlist-0-of-2, k8s-watchlist-0-of-2-progress, k8s-watchlist-1-of-2, k8s-watchlist-1-of-2-progress]
+    resourceNames: [k8s-watchlist-0-of-2, k8s-watchlist-0-of-2-progress, k8s-watchlist-1-of-2, k8s-watchlist-1-of-2-progress, k8s-watchlist-shards]
     verbs: [get, update]
 ---
 apiVersion: rbac.authorization.k8s.io/v1

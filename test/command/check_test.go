@@ -80,6 +80,8 @@ const checkedConfig = `receivers:
       - gizmos.example.com
       - "*.acme.example.org"
       - {name: deployments, diff: true}
+    leader_election: {enabled: true}
+    shard: {total: 2, index: 0}
 `
 
 // check shows what will be read and counts it, and what it says is missing is what is missing.
@@ -118,7 +120,7 @@ func TestCheck(t *testing.T) {
 	// With the rules that it prints, one after the other, nothing is missing.
 	user := "--as=" + userOf("nobody")
 	before := check(t, 1, "--config", config, "--kubeconfig", c.Kubeconfig(), user)
-	if before.User != userOf("nobody") || len(before.Missing) != 3 || before.Missing[""] == "" || before.Missing["shop"] == "" || before.Missing["default"] == "" {
+	if before.User != userOf("nobody") || len(before.Missing) != 4 || before.Missing[collectorNamespace] == "" || before.Missing[""] == "" || before.Missing["shop"] == "" || before.Missing["default"] == "" {
 		t.Errorf("without any right: %+v", before)
 	}
 	if got := before.row(t, "pods"); got != "resources[0] cluster forbidden objects ? streams 1 may  watch" {

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	"go.opentelemetry.io/collector/component"
+
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/catalog"
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/kubeclient"
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/servertext"
@@ -83,13 +85,13 @@ func (r *Report) OK() bool {
 
 // Receiver is what is checked.
 type Receiver struct {
-	Name   string
+	ID     component.ID
 	Config *k8swatchlistreceiver.Config
 }
 
 // Check asks the server. An error means that the server does not answer, or not enough for any result.
 func Check(ctx context.Context, of Receiver, url string, server Server) (*Report, error) {
-	r := &Report{Receiver: of.Name, Server: url, Shard: of.Config.ShardText(), Warnings: []string{}}
+	r := &Report{Receiver: of.ID.String(), Server: url, Shard: of.Config.ShardText(), Warnings: []string{}}
 	specs := of.Config.Specs()
 	resolved, failures, err := catalog.Resolve(ctx, specs, server)
 	if err != nil {
@@ -104,6 +106,9 @@ func Check(ctx context.Context, of Receiver, url string, server Server) (*Report
 	}
 	c := &check{Report: r, server: server, config: of.Config, needed: newRules(), helpful: newRules()}
 	if err := c.others(ctx, specs); err != nil {
+		return nil, err
+	}
+	if err := c.leases(ctx, of.Config.ElectionLeases(of.ID)); err != nil {
 		return nil, err
 	}
 	if err := c.resources(ctx, resolved); err != nil {

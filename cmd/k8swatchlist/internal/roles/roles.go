@@ -106,13 +106,16 @@ func (r *Roles) AddAPIServices() {
 		"to notice resources that come and go, and to learn which ones another API server serves")
 }
 
-// AddLeases adds the rights to create, get and update Leases of a namespace. Which one is created cannot be limited.
-// https://kubernetes.io/docs/reference/access-authn-authz/rbac/#referring-to-resources
-func (r *Roles) AddLeases(namespace string, names []string) {
-	k := key{last: 4, group: "coordination.k8s.io", verbs: "create"}
-	r.add(namespace, k, "leases", "to create the Leases of the replicas")
-	k.last, k.verbs, k.names = 5, "get,update", strings.Join(names, ",")
+// AddLeaseUse adds the rights to get and update Leases of a namespace.
+func (r *Roles) AddLeaseUse(namespace string, names []string) {
+	k := key{last: 5, group: "coordination.k8s.io", verbs: "get,update", names: strings.Join(names, ",")}
 	r.add(namespace, k, "leases", "to elect the leader, and to publish and read how far records were accepted")
+}
+
+// AddLeaseCreation adds the right to create Leases of a namespace. Which one is created cannot be limited.
+// https://kubernetes.io/docs/reference/access-authn-authz/rbac/#referring-to-resources
+func (r *Roles) AddLeaseCreation(namespace string) {
+	r.add(namespace, key{last: 4, group: "coordination.k8s.io", verbs: "create"}, "leases", "to create the Leases of the replicas")
 }
 
 // verbs returns the verbs for reading a resource of a group. What metrics servers serve can only be listed.
