@@ -40,6 +40,7 @@ type watchlistReceiver struct {
 
 	client    *kubeclient.Client
 	rights    *rights.Check
+	reported  []rights.Need    // whose rights were asked about; used by one session after the other
 	slots     *watchlist.Slots // of the client's server
 	holding   *watchlist.Holding
 	diffs     *diff.Budget

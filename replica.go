@@ -51,6 +51,7 @@ type replica struct {
 	unpublish context.CancelFunc
 	termOver  chan error // takeover.ErrTermOver or takeover.ErrSetBack
 	ready     bool       // as last reported
+	ledSince  time.Time  // when this replica began to lead
 	moved     time.Time  // when the pipeline last accepted something, or had nothing to accept
 
 	accepted atomic.Int64 // changes in this term
@@ -394,9 +395,11 @@ func (x *replica) promote(ctx context.Context) {
 		Report:    x.reportPublish,
 	})
 	limited, cancel := context.WithTimeout(ctx, x.timeout)
+	span := x.startTakeover(ctx)
 	before, err := publisher.Begin(limited)
 	cancel()
 	if err != nil {
+		span.failed(ctx, err)
 		return // the next round tries again, if this replica is still to lead
 	}
 	x.session.stop()
@@ -440,9 +443,16 @@ func (x *replica) promote(ctx context.Context) {
 		}
 	})
 	x.session = x.startSession(x.newReader)
-	x.telemetry.leads(time.Since(began))
+	x.ledSince = time.Now()
+	took := x.ledSince.Sub(began)
+	x.telemetry.leads(took)
+	continued, anew := x.mirrors.Continued(&before)
+	if x.cold {
+		continued, anew = before.Continued()
+	}
+	span.complete(publisher.Term(), servertext.Clean(before.Holder), continued, anew)
 	x.set.Logger.Info("this replica leads", zap.Int("term", publisher.Term()), zap.String("identity", x.identity), zap.String("previous", servertext.Clean(before.Holder)),
-		zap.Duration("took", time.Since(began)), zap.Int("ready", ready), zap.Int("of", of))
+		zap.Duration("took", took), zap.Int("ready", ready), zap.Int("of", of), zap.Int("continued", continued), zap.Int("anew", anew))
 }
 
 // isStuck reports whether the pipeline has accepted nothing for so long, while records wait, that another replica is to lead.
@@ -455,7 +465,8 @@ func (x *replica) isStuck() bool {
 
 // demote makes the leader a standby again. What was not accepted is read again by whoever leads next.
 func (x *replica) demote(why string) {
-	x.set.Logger.Warn("this replica no longer leads", zap.Int("term", x.publisher.Term()), zap.String("identity", x.identity), zap.String("reason", why))
+	x.set.Logger.Warn("this replica no longer leads", zap.Int("term", x.publisher.Term()), zap.String("identity", x.identity), zap.String("reason", why),
+		zap.Duration("led", time.Since(x.ledSince)))
 	x.session.cancel() // first, or a reader would take the end of the delivery for a queue that is full
 	now, cancel := context.WithCancel(context.Background())
 	cancel()

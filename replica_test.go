@@ -2,14 +2,27 @@ package k8swatchlistreceiver
 
 import (
 	"context"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/component/componentstatus"
 	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/consumer/consumertest"
+	"go.opentelemetry.io/collector/receiver"
 	"go.opentelemetry.io/collector/receiver/receivertest"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/metadata"
 )
@@ -28,4 +41,123 @@ func TestStandbyIsNotReadyFromTheStart(t *testing.T) {
 	require.NotNil(t, status, "nothing is reported")
 	assert.Equal(t, componentstatus.StatusRecoverableError, status.Status())
 	assert.ErrorIs(t, status.Err(), errNotReady)
+}
+
+// leaseServer serves Leases of one namespace, and for the rest asks a podServer.
+type leaseServer struct {
+	pods *podServer
+
+	mu      sync.Mutex
+	version int
+	leases  map[string]map[string]any
+}
+
+func startLeaseServer(t *testing.T) string {
+	t.Helper()
+	server := httptest.NewServer(&leaseServer{pods: newPodServer(t), leases: make(map[string]map[string]any)})
+	t.Cleanup(server.Close)
+	return server.URL
+}
+
+func (s *leaseServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	name, ok := strings.CutPrefix(r.URL.Path, "/apis/coordination.k8s.io/v1/namespaces/observability/leases")
+	if !ok {
+		s.pods.ServeHTTP(w, r)
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	w.Header().Set("Content-Type", "application/json")
+	refuse := func(code int, reason string) {
+		w.WriteHeader(code)
+		_ = json.NewEncoder(w).Encode(map[string]any{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": reason, "code": code})
+	}
+	name = strings.TrimPrefix(name, "/")
+	if r.Method != http.MethodGet {
+		var lease map[string]any
+		if err := json.NewDecoder(r.Body).Decode(&lease); err != nil {
+			refuse(http.StatusBadRequest, "BadRequest")
+			return
+		}
+		meta := lease["metadata"].(map[string]any)
+		if r.Method == http.MethodPost {
+			name = meta["name"].(string)
+		}
+		if current := s.leases[name]; (current != nil) != (r.Method == http.MethodPut) ||
+			current != nil && current["metadata"].(map[string]any)["resourceVersion"] != meta["resourceVersion"] {
+			refuse(http.StatusConflict, "Conflict")
+			return
+		}
+		s.version++
+		meta["resourceVersion"] = strconv.Itoa(s.version)
+		s.leases[name] = lease
+	}
+	if s.leases[name] == nil {
+		refuse(http.StatusNotFound, "NotFound")
+		return
+	}
+	_ = json.NewEncoder(w).Encode(s.leases[name])
+}
+
+// The log and a span tell of a takeover: how long it took, and how many readers continue from a position.
+func TestTakeoverIsToldOf(t *testing.T) {
+	url := startLeaseServer(t)
+	type replica struct {
+		receiver.Logs
+		logs      *observer.ObservedLogs
+		telemetry *componenttest.Telemetry
+	}
+	start := func(identity string) replica {
+		t.Helper()
+		cfg := podsConfig(url)
+		cfg.LeaderElection = LeaderElectionConfig{Enabled: true, LeaseNamespace: "observability", Identity: identity,
+			LeaseDuration: 5 * time.Second, RenewDeadline: 3 * time.Second, RetryPeriod: 100 * time.Millisecond}
+		cfg.Standby.PublishInterval = 100 * time.Millisecond
+		telemetry := componenttest.NewTelemetry()
+		core, logs := observer.New(zapcore.InfoLevel)
+		set := receivertest.NewNopSettings(metadata.Type)
+		set.ID, set.TelemetrySettings = component.NewID(metadata.Type), telemetry.NewTelemetrySettings()
+		set.Logger = zap.New(core)
+		r, err := NewFactory().CreateLogs(t.Context(), set, cfg, consumertest.NewNop())
+		require.NoError(t, err)
+		require.NoError(t, r.Start(t.Context(), componenttest.NewNopHost()))
+		return replica{r, logs, telemetry}
+	}
+	await := func(r replica, message string) observer.LoggedEntry {
+		t.Helper()
+		require.Eventually(t, func() bool { return r.logs.FilterMessage(message).Len() > 0 }, 20*time.Second, 5*time.Millisecond, message)
+		return r.logs.FilterMessage(message).All()[0]
+	}
+	first := start("first")
+	await(first, "this replica leads")
+	second := start("second")
+	await(second, "standby is ready to take over")
+	require.NoError(t, first.Shutdown(context.Background()))
+
+	said := await(second, "this replica leads").ContextMap()
+	assert.Equal(t, int64(2), said["term"])
+	assert.Regexp(t, "^first_", said["previous"])
+	assert.Equal(t, []any{int64(1), int64(1), int64(1), int64(0)}, []any{said["ready"], said["of"], said["continued"], said["anew"]})
+	assert.Greater(t, said["took"], time.Duration(0))
+	require.NoError(t, second.Shutdown(context.Background()))
+
+	var spans []sdktrace.ReadOnlySpan
+	for _, span := range second.telemetry.SpanRecorder.Ended() {
+		if span.Name() == spanTakeover {
+			spans = append(spans, span)
+		}
+	}
+	require.Len(t, spans, 1)
+	got := make(map[string]any)
+	for _, a := range spans[0].Attributes() {
+		got[string(a.Key)] = a.Value.AsInterface()
+	}
+	assert.Equal(t, map[string]any{
+		"receiver": "k8s_watchlist", "identity": said["identity"], "previous": said["previous"],
+		"term": int64(2), "continued": int64(1), "anew": int64(0), "outcome": "complete",
+	}, got)
+	for _, r := range []replica{first, second} {
+		assert.Len(t, r.telemetry.SpanRecorder.Ended(), len(r.telemetry.SpanRecorder.Started()))
+		require.NoError(t, r.telemetry.Shutdown(context.Background()))
+	}
 }

@@ -2,6 +2,7 @@ package k8swatchlistreceiver
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -34,7 +35,21 @@ func (r *watchlistReceiver) reportRights(ctx context.Context) {
 	if err != nil {
 		return // the catalog reports it
 	}
-	r.rights.Report(ctx, needs(specs, resolved), r.health.isRead, r.set.Logger)
+	r.reportNeeds(ctx, needs(specs, resolved))
+}
+
+// reportNeeds does that unless an earlier session has: a replica begins another one whenever it begins to lead or to stand by.
+func (r *watchlistReceiver) reportNeeds(ctx context.Context, needed []rights.Need) {
+	if slices.EqualFunc(r.reported, needed, sameNeed) {
+		return
+	}
+	if r.rights.Report(ctx, needed, r.health.isRead, r.set.Logger); ctx.Err() == nil {
+		r.reported = needed
+	}
+}
+
+func sameNeed(a, b rights.Need) bool {
+	return a.Scope == b.Scope && a.Optional == b.Optional && slices.Equal(a.Verbs, b.Verbs)
 }
 
 // needs returns what the receiver should be allowed to do. What patterns select is read as far as it is allowed.

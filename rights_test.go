@@ -1,12 +1,16 @@
 package k8swatchlistreceiver
 
 import (
+	"context"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	"go.opentelemetry.io/collector/receiver/receivertest"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/catalog"
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/kubeclient"
+	"github.com/k8swatchlist/k8swatchlistreceiver/internal/metadata"
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/rights"
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/scope"
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/watchlist"
@@ -41,4 +45,30 @@ func TestIsRead(t *testing.T) {
 		h.reading(of, watchlist.State{Condition: c, Err: assert.AnError}, false)
 		assert.Equal(t, !c.IsFault() && c != watchlist.Starting, h.isRead(of), c)
 	}
+}
+
+// mayAll answers every question, and counts them.
+type mayAll struct{ asked int }
+
+func (m *mayAll) May(context.Context, kubeclient.Right) (bool, error) {
+	m.asked++
+	return true, nil
+}
+
+// A replica that begins to lead or to stand by asks only about what it has not asked about before.
+func TestRightsAreAskedAboutOnce(t *testing.T) {
+	server := &mayAll{}
+	r := &watchlistReceiver{rights: rights.New(server, 1000), health: newHealth(nil), set: receivertest.NewNopSettings(metadata.Type)}
+	need := func(resource string) rights.Need {
+		return rights.Need{Scope: scope.New(schema.GroupResource{Resource: resource}, "", "", "")}
+	}
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	r.reportNeeds(over, []rights.Need{need("pods")})
+	r.reportNeeds(t.Context(), []rights.Need{need("pods")})
+	assert.Equal(t, 2, server.asked, "the first session has ended before it had asked")
+	r.reportNeeds(t.Context(), []rights.Need{need("pods")})
+	assert.Equal(t, 2, server.asked)
+	r.reportNeeds(t.Context(), []rights.Need{need("nodes")})
+	assert.Equal(t, 4, server.asked)
 }

@@ -422,6 +422,18 @@ func (s *Mirrors) Ready(p *Progress, led bool) (ready, of int) {
 	return ready, of
 }
 
+// Continued reports how many of the mirrors' readers would continue from a published position, and how many would begin anew.
+func (s *Mirrors) Continued(p *Progress) (continued, anew int) {
+	s.each(func(of scope.Scope, _ *Mirror) {
+		if at := p.Readers[Key(of)]; at.continues() {
+			continued++
+		} else {
+			anew++
+		}
+	})
+	return continued, anew
+}
+
 // Handover returns from where a leader's reader continues. m is its mirror in this replica, or nil, and own is its checkpoint.
 func (p *Progress) Handover(of scope.Scope, m *Mirror, own checkpoint.Own, led bool) checkpoint.Handover {
 	published := p.Readers[Key(of)]

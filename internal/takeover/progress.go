@@ -83,6 +83,19 @@ func (p *Progress) setBack(isOf func(key string) bool) Progress {
 // Exists reports whether a leader has ever published anything.
 func (p *Progress) Exists() bool { return p.Term > 0 }
 
+// Continued reports how many of the readers that have published something would continue from a position, and how many would begin
+// anew.
+func (p *Progress) Continued() (continued, anew int) {
+	for _, at := range p.Readers {
+		if at.continues() {
+			continued++
+		} else {
+			anew++
+		}
+	}
+	return continued, anew
+}
+
 // Position is how far the records of one reader were accepted.
 type Position struct {
 	W      string          `json:"w,omitempty"` // everything before it was accepted; "": the initial state is not complete
@@ -118,6 +131,9 @@ type denied struct {
 
 // Known reports whether the initial state was accepted.
 func (p *Position) Known() bool { return p.W != "" }
+
+// continues reports whether a reader continues from the position. Otherwise it begins anew.
+func (p *Position) continues() bool { return p.Known() && !p.Anew }
 
 // covers reports whether a change of an object was accepted.
 func (p *Position) covers(rv string, key watchlist.Key) bool {
