@@ -443,9 +443,7 @@ func (p *Progress) Handover(of scope.Scope, m *Mirror, own checkpoint.Own, led b
 	switch {
 	case !published.Known():
 		h.Anew, h.FromRV = true, published.Ended
-	case published.Anew:
-		h.Anew, h.FromRV, h.ResourceVersion = true, published.W, ""
-	case h.SetBack && !(led && isWhole): // only the one that led knows what it has emitted
+	case published.Anew, h.SetBack && (!led || !isWhole): // only the one that led knows what it has emitted since
 		h.Anew, h.FromRV, h.ResourceVersion = true, published.W, ""
 	case isWhole:
 		h.Perhaps, h.Whole = m.Whole(&published, led)

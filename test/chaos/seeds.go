@@ -10,15 +10,16 @@ import (
 
 // Seeds runs the seeds from the environment with a number of replicas, one after another: CHAOS_SEED is the first, CHAOS_SEEDS
 // their number, CHAOS_DURATION the duration of each one's faults, and CHAOS_FAULTS, if set, the kinds of faults, separated by
-// commas. CHAOS_REPLICAS_SEED and CHAOS_REPLICAS_DURATION, if set, are those of runs with several replicas, which may go on at
-// the same time.
+// commas.
 func Seeds(t *testing.T, replicas int) {
 	first := number64(t, "CHAOS_SEED", 1)
 	seeds := number64(t, "CHAOS_SEEDS", 1)
-	duration := durationOf(t, "CHAOS_DURATION", 2*time.Minute)
-	if replicas > 1 {
-		first = number64(t, "CHAOS_REPLICAS_SEED", first)
-		duration = durationOf(t, "CHAOS_REPLICAS_DURATION", duration)
+	duration := 2 * time.Minute
+	if s := os.Getenv("CHAOS_DURATION"); s != "" {
+		var err error
+		if duration, err = time.ParseDuration(s); err != nil {
+			t.Fatalf("CHAOS_DURATION: %v", err)
+		}
 	}
 	var only []Kind
 	if s := os.Getenv("CHAOS_FAULTS"); s != "" {
@@ -38,19 +39,6 @@ func Seeds(t *testing.T, replicas int) {
 		})
 	}
 	t.Logf("%d seeds of %s each:\n%s", len(results), duration, Table(results))
-}
-
-func durationOf(t *testing.T, variable string, otherwise time.Duration) time.Duration {
-	t.Helper()
-	s := os.Getenv(variable)
-	if s == "" {
-		return otherwise
-	}
-	d, err := time.ParseDuration(s)
-	if err != nil {
-		t.Fatalf("%s: %v", variable, err)
-	}
-	return d
 }
 
 func number64(t *testing.T, variable string, otherwise uint64) uint64 {
