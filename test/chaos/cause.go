@@ -114,6 +114,9 @@ func (c Cause) overlaps(g Gap) bool {
 	return !c.From.After(g.ToTime) && !c.To.Add(causeSlack).Before(g.FromTime)
 }
 
+// denies reports whether the sink refuses records permanently.
+func (c Cause) denies() bool { return c.Kind == SinkDenies || c.Kind == PoisonRecord }
+
 // justified returns the kind of fault that explains a gap, or "" if the schedule has none.
 func (e Evidence) justified(g Gap) Kind {
 	switch g.Reason {
@@ -123,7 +126,7 @@ func (e Evidence) justified(g Gap) Kind {
 		return e.causedBy(g, func(c Cause) bool { return c.Kind == EtcdRestored && g.From < c.Revision })
 	case "dropped":
 		if e.Refused > 0 {
-			return e.causedBy(Gap{ToTime: g.At}, func(c Cause) bool { return c.Kind == SinkDenies || c.Kind == PoisonRecord })
+			return e.causedBy(Gap{ToTime: g.At}, Cause.denies)
 		}
 	case "scope_changed":
 		return e.causedBy(g, func(c Cause) bool { return c.Kind == NamespacesEdited && rescopes(e.Resource) })

@@ -313,3 +313,29 @@ func TestReplicasHaveTheirFaultsEarly(t *testing.T) {
 		t.Error("an etcd that is set back is not covered")
 	}
 }
+
+// If the sink has refused the records of more objects than a position can name, the next leader emits everything again.
+func TestGapAfterManyRefusals(t *testing.T) {
+	denied := Cause{SinkDenies, second(5), second(8), 3}
+	for name, c := range map[string]struct {
+		anew   bool
+		causes []Cause
+		want   int
+	}{
+		"published":                      {anew: true, causes: []Cause{denied}},
+		"published without such a fault": {anew: true, want: 1},
+		"a position that names all owed": {causes: []Cause{denied}, want: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := Evidence{
+				Resource: "pods", Replicas: true, Refused: 20, Causes: c.causes,
+				Published: []harness.Publication{{Term: 1, Readers: map[string]harness.Point{"": {W: "4", Closed: true, Anew: c.anew}}}},
+			}
+			v := Verdict{Gaps: map[string]int{}}
+			v.takeGap(e, &Batch{Life: 2}, Gap{Reason: reasonTakeover, From: 4, To: 9, FromTime: second(9), ToTime: second(10), At: second(11)})
+			if len(v.FalseGaps) != c.want {
+				t.Errorf("false gaps: %q, want %d", v.FalseGaps, c.want)
+			}
+		})
+	}
+}

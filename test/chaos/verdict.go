@@ -299,6 +299,9 @@ func (v *Verdict) takeGap(e Evidence, batch *Batch, gap Gap) {
 		// It is what came after a first initial state, which a consumer may have taken for the beginning.
 		kind = LeaderKilled
 	}
+	if kind == Nothing && gap.Reason == reasonTakeover && e.Refused > 0 && e.start(batch.Life, gap.Namespace).Anew {
+		kind = e.causedBy(Gap{ToTime: gap.At}, Cause.denies)
+	}
 	if kind == Nothing {
 		v.Gaps[gap.Reason+" (unexplained)"]++
 		v.FalseGaps = append(v.FalseGaps, e.Resource+": "+gap.String())

@@ -37,6 +37,7 @@ type Point struct {
 	Closed bool         `json:"c"`  // everything at it was accepted too
 	At     []string     `json:"at"` // otherwise the objects of which that is known, by UID without hyphens
 	Owed   []OwedObject `json:"owed"`
+	Anew   bool         `json:"anew"` // the initial state is to be emitted again, since more objects are owed than fit
 }
 
 // OwedObject is an object whose newest record was refused permanently.
