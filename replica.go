@@ -300,7 +300,7 @@ func (x *replica) reportReady(p *takeover.Progress) {
 	}
 	x.ready = ready
 	n, of := x.mirrors.Ready(p, x.led)
-	fields := []zap.Field{zap.String("identity", x.identity), zap.String("leader", servertext.Clean(p.Holder)), zap.Int("term", p.Term), zap.Int("ready", n), zap.Int("of", of)}
+	fields := []zap.Field{zap.String("identity", x.identity), zap.String("leader", servertext.Clean(p.Holder)), zap.Int("term", p.Term), zap.Int("generation", p.Generation), zap.Int("ready", n), zap.Int("of", of)}
 	if ready {
 		x.set.Logger.Info("standby is ready to take over", fields...)
 		x.health.report("standby", nil)

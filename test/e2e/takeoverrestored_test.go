@@ -1,11 +1,15 @@
 package e2e
 
 import (
+	"encoding/json"
 	"fmt"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/fold"
 	"github.com/k8swatchlist/k8swatchlistreceiver/test/etcdrestore"
@@ -110,11 +114,38 @@ func changeUntilReady(r *replicas) {
 	r.t.Helper()
 	harness.Poll(r.t, 2*catchUp, "the standbys", func() string {
 		missing := r.notReady()
+		if missing == "" {
+			missing = r.readyForAnother()
+		}
 		if missing != "" {
 			r.cluster.CreatePods(r.t, fmt.Sprintf("tick%d", time.Now().UnixNano()), 1, harness.SmallPod)
 		}
 		return missing
 	})
+}
+
+// readyForAnother returns which standby is ready only for an earlier generation of the progress than the published one: it has not
+// noticed yet that etcd was set back.
+func (r *replicas) readyForAnother() string {
+	r.t.Helper()
+	lease, err := r.cluster.Client.CoordinationV1().Leases("default").Get(r.t.Context(), progressLease, metav1.GetOptions{})
+	if err != nil {
+		return err.Error()
+	}
+	var published struct {
+		Generation int `json:"g"`
+	}
+	if err := json.Unmarshal([]byte(lease.Annotations[harness.ProgressAnnotation]), &published); err != nil {
+		return err.Error()
+	}
+	for _, m := range r.all {
+		log := m.Log()
+		line, _, _ := strings.Cut(log[max(0, strings.LastIndex(log, "standby is ready")):], "\n")
+		if of := fmt.Sprintf(`"generation": %d,`, published.Generation); !m.over && !leads(m) && !strings.Contains(line, of) {
+			return m.name + " is ready for another generation"
+		}
+	}
+	return ""
 }
 
 // awaitArrived waits until what has arrived, in its order, equals what the API server lists. What is not in a set of snapshots is
