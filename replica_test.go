@@ -99,7 +99,7 @@ func (s *leaseServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(s.leases[name])
 }
 
-// The log and a span tell of a takeover: how long it took, and how many readers continue from a position.
+// A log entry and a span show how long a takeover took, and how many readers continue from a position.
 func TestTakeoverIsToldOf(t *testing.T) {
 	url := startLeaseServer(t)
 	type replica struct {

@@ -55,7 +55,7 @@ func (m *mayAll) May(context.Context, kubeclient.Right) (bool, error) {
 	return true, nil
 }
 
-// A replica that begins to lead or to stand by asks only about what it has not asked about before.
+// A replica that begins to lead or to stand by does not ask about the same rights again.
 func TestRightsAreAskedAboutOnce(t *testing.T) {
 	server := &mayAll{}
 	r := &watchlistReceiver{rights: rights.New(server, 1000), health: newHealth(nil), set: receivertest.NewNopSettings(metadata.Type)}

@@ -292,9 +292,8 @@ func (m *Mirror) Whole(p *Position, led bool) (perhaps []redact.Identity, whole 
 // maxAsked is how often the server is asked about the same stretch. Another server than the leader's may lag behind for a while.
 const maxAsked = 3
 
-// isToAsk reports whether only a stretch keeps the mirror from being ready of which the leader reads nothing, as if nothing
-// happened in it: from the published position up to the snapshot. It has to be the same as at the last call, since the leader
-// is much faster where something happens.
+// isToAsk returns the stretch from the published position up to the snapshot, and reports whether nothing else keeps the mirror
+// from being ready. It has to be the same stretch as at the last call: where something happens, the leader passes it much sooner.
 func (m *Mirror) isToAsk(p *Position) (about stretch, ok bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -367,10 +366,14 @@ func (s *Mirrors) each(f func(of scope.Scope, m *Mirror)) {
 	}
 }
 
-// SetBack reports, of the reader with that key in the progress, whether it has found that etcd was set back.
-func (s *Mirrors) SetBack(key string) (isSetBack bool) {
-	s.each(func(of scope.Scope, m *Mirror) { isSetBack = isSetBack || Key(of) == key && m.isSetBack() })
-	return isSetBack
+// SetBack returns the readers that have found that etcd was set back, by their keys in the progress.
+func (s *Mirrors) SetBack() (keys []string) {
+	s.each(func(of scope.Scope, m *Mirror) {
+		if m.isSetBack() {
+			keys = append(keys, Key(of))
+		}
+	})
+	return keys
 }
 
 // Settle moves every checkpoint to what the leader has published.
@@ -443,7 +446,7 @@ func (p *Progress) Handover(of scope.Scope, m *Mirror, own checkpoint.Own, led b
 	switch {
 	case !published.Known():
 		h.Anew, h.FromRV = true, published.Ended
-	case published.Anew, h.SetBack && (!led || !isWhole): // only the one that led knows what it has emitted since
+	case published.Anew, h.SetBack && (!led || !isWhole): // only the last leader knows what it has emitted since
 		h.Anew, h.FromRV, h.ResourceVersion = true, published.W, ""
 	case isWhole:
 		h.Perhaps, h.Whole = m.Whole(&published, led)

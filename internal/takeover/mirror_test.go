@@ -198,7 +198,7 @@ func TestMirrorOfAnEtcdWhoseVersionsGrow(t *testing.T) {
 	assert.False(t, r.isSetBack())
 }
 
-// Only the leader knows what it has emitted since etcd was set back.
+// Only the last leader knows what it has emitted since etcd was set back.
 func TestHandoverAfterEtcdWasSetBack(t *testing.T) {
 	own := checkpoint.Own{ResourceVersion: "12"}
 	known := newRig()

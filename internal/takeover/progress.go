@@ -65,14 +65,14 @@ func (p *Progress) IsBehind(known *Progress) bool {
 	return p.Holder != known.Holder || watchlist.VersionBefore(p.lease.Version, known.lease.Version)
 }
 
-// setBack returns the progress with which a term begins after etcd was set back. Of the readers for which isOf
-// reports it, nobody but the last leader knows what was emitted since.
-func (p *Progress) setBack(isOf func(key string) bool) Progress {
+// setBack returns the progress with which a term begins after etcd was set back. Nobody but the last leader knows what was emitted
+// of these readers since.
+func (p *Progress) setBack(readers []string) Progress {
 	q := *p
 	q.Generation++
 	q.Readers = maps.Clone(p.Readers)
-	for key, at := range q.Readers {
-		if at.Known() && isOf(key) {
+	for _, key := range readers {
+		if at := q.Readers[key]; at.Known() {
 			at.SetBack, at.Until = true, ""
 			q.Readers[key] = at
 		}

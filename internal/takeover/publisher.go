@@ -28,8 +28,8 @@ type PublisherOptions struct {
 
 	// Known is the newest progress that this replica knows of. If what is published is older, etcd was set back.
 	Known Progress
-	// SetBack reports whether this replica has found, of a reader, that etcd was set back. nil: of none.
-	SetBack func(key string) bool
+	// SetBack returns the readers, by their keys, of which this replica has found that etcd was set back. nil: there are none.
+	SetBack func() []string
 
 	// Positions calls its argument with how far the records of every reader were accepted; see [checkpoint.Keeper].
 	Positions func(func(of scope.Scope, p checkpoint.Position))
@@ -123,13 +123,17 @@ func (p *Publisher) begin(ctx context.Context) (Progress, error) {
 	if p.May != nil && !p.May() {
 		return Progress{}, ErrTermOver
 	}
+	var found []string
+	if p.SetBack != nil {
+		found = p.SetBack()
+	}
 	switch {
 	case before.IsBehind(&p.Known):
 		there := before.lease
-		before = p.Known.setBack(func(string) bool { return true })
+		before = p.Known.setBack(slices.Collect(maps.Keys(p.Known.Readers)))
 		before.lease = there
-	case p.SetBack != nil && slices.ContainsFunc(slices.Collect(maps.Keys(before.Readers)), p.SetBack):
-		before = before.setBack(p.SetBack)
+	case slices.ContainsFunc(found, func(key string) bool { _, ok := before.Readers[key]; return ok }):
+		before = before.setBack(found)
 	}
 	mine := before
 	mine.Term, mine.Holder = before.Term+1, p.Identity

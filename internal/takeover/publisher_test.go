@@ -121,6 +121,15 @@ func newLeader(l *lease, identity string) *leader {
 	return x
 }
 
+// startLeader returns a leader that has begun its term.
+func startLeader(t *testing.T, l *lease, identity string) *leader {
+	t.Helper()
+	x := newLeader(l, identity)
+	_, err := x.Begin(t.Context())
+	require.NoError(t, err)
+	return x
+}
+
 func (x *leader) accepted(w int) {
 	x.set(checkpoint.Position{ResourceVersion: strconv.Itoa(w), Closed: true})
 }
@@ -190,9 +199,7 @@ func TestLaterTermEndsAPublisher(t *testing.T) {
 func TestWriteWithoutAnAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := &lease{}
-		x := newLeader(l, "a")
-		_, err := x.Begin(t.Context())
-		require.NoError(t, err)
+		x := startLeader(t, l, "a")
 		x.accepted(7)
 		x.client.set(func() { x.client.loses = true })
 		require.Error(t, x.Publish(t.Context()))
@@ -211,9 +218,7 @@ func TestWriteWithoutAnAnswer(t *testing.T) {
 func TestAnnouncement(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := &lease{}
-		x := newLeader(l, "a")
-		_, err := x.Begin(t.Context())
-		require.NoError(t, err)
+		x := startLeader(t, l, "a")
 		x.accepted(7)
 		require.NoError(t, x.Publish(t.Context()))
 		stop := x.run(t)
@@ -248,9 +253,7 @@ func TestAnnouncement(t *testing.T) {
 func TestEndOfInitialStateIsAnnounced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := &lease{}
-		x := newLeader(l, "a")
-		_, err := x.Begin(t.Context())
-		require.NoError(t, err)
+		x := startLeader(t, l, "a")
 		stop := x.run(t)
 		end := watchlist.Change{Scope: &pods, Type: watchlist.SnapshotEnd, Origin: watchlist.Initial, Snapshot: &watchlist.SnapshotInfo{ResourceVersion: "20"}}
 		require.NoError(t, x.Announce(t.Context(), []watchlist.Change{end}))
@@ -265,14 +268,10 @@ func TestEndOfInitialStateIsAnnounced(t *testing.T) {
 // Readers of other configurations keep their positions, and a set that has to be emitted again stays owed.
 func TestPositionsThatOthersNeed(t *testing.T) {
 	l := &lease{}
-	x := newLeader(l, "a")
-	_, err := x.Begin(t.Context())
-	require.NoError(t, err)
+	x := startLeader(t, l, "a")
 	x.accepted(7)
 	require.NoError(t, x.Publish(t.Context()))
-	y := newLeader(l, "b")
-	_, err = y.Begin(t.Context())
-	require.NoError(t, err)
+	y := startLeader(t, l, "b")
 	require.NoError(t, y.Publish(t.Context()))
 	p := l.progress(t)
 	assert.Equal(t, Position{W: "7", Closed: true, Anew: true}, p.Readers[podsKey])
@@ -282,13 +281,11 @@ func TestPositionsThatOthersNeed(t *testing.T) {
 	other.Readers = map[string]Position{podsKey: p.Readers[podsKey], "services/1": {W: "3"}}
 	other.Term, other.Holder = 3, "c"
 	client := &leaseClient{lease: l}
-	_, err = client.Get(t.Context())
+	_, err := client.Get(t.Context())
 	require.NoError(t, err)
 	_, err = other.write(t.Context(), client)
 	require.NoError(t, err)
-	z := newLeader(l, "d")
-	_, err = z.Begin(t.Context())
-	require.NoError(t, err)
+	z := startLeader(t, l, "d")
 	z.accepted(9)
 	require.NoError(t, z.Publish(t.Context()))
 	assert.Equal(t, map[string]Position{podsKey: {W: "9", Closed: true}, "services/1": {W: "3"}}, l.progress(t).Readers)
@@ -303,9 +300,7 @@ func TestDamagedProgress(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := &lease{}
-			x := newLeader(l, "a")
-			_, err := x.Begin(t.Context())
-			require.NoError(t, err)
+			x := startLeader(t, l, "a")
 			x.accepted(7)
 			require.NoError(t, x.Publish(t.Context()))
 			damage(l)
@@ -319,9 +314,7 @@ func TestDamagedProgress(t *testing.T) {
 	// Also if nothing changes.
 	synctest.Test(t, func(t *testing.T) {
 		l := &lease{}
-		x := newLeader(l, "a")
-		_, err := x.Begin(t.Context())
-		require.NoError(t, err)
+		x := startLeader(t, l, "a")
 		x.accepted(7)
 		stop := x.run(t)
 		reads := func() (n int) {
@@ -354,9 +347,7 @@ func TestDamagedProgress(t *testing.T) {
 func TestProgressIsSetBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := &lease{}
-		x := newLeader(l, "a")
-		_, err := x.Begin(t.Context())
-		require.NoError(t, err)
+		x := startLeader(t, l, "a")
 		x.accepted(10)
 		require.NoError(t, x.Publish(t.Context()))
 		saved := l.content
@@ -399,9 +390,7 @@ func TestProgressIsSetBack(t *testing.T) {
 func TestReaderFindsThatEtcdWasSetBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := &lease{}
-		x := newLeader(l, "a")
-		_, err := x.Begin(t.Context())
-		require.NoError(t, err)
+		x := startLeader(t, l, "a")
 		x.accepted(20)
 		require.NoError(t, x.Publish(t.Context()))
 		stop := x.run(t)
@@ -433,8 +422,8 @@ func TestReaderFindsThatEtcdWasSetBack(t *testing.T) {
 		assert.ErrorIs(t, stop(), context.Canceled)
 
 		y := newLeader(l, "b")
-		y.SetBack = func(key string) bool { return key == podsKey }
-		_, err = y.Begin(t.Context())
+		y.SetBack = func() []string { return []string{podsKey} }
+		_, err := y.Begin(t.Context())
 		require.NoError(t, err)
 		published(Position{W: "14", Closed: true, SetBack: true}, 3)
 		y.set(checkpoint.Position{})
