@@ -26,6 +26,10 @@ type storedProgress struct {
 	Epoch   string `json:"epoch,omitempty"`
 	Objects int    `json:"objects,omitempty"`
 
+	// SetOwed: the begin or the end of the set of an initial state was refused, and none was accepted whole since. The
+	// position is then not one from which anybody continues, but up to where records were accepted.
+	SetOwed bool `json:"setOwed,omitempty"`
+
 	// Hidden is where the history begins that an initial state hides, until a gap record was accepted that begins there.
 	Hidden *storedHidden `json:"hidden,omitempty"`
 
@@ -152,8 +156,11 @@ func (l *storedLoss) restored() *watchlist.Suspicion {
 
 func (p storedProgress) encode() ([]byte, error) { return json.Marshal(p) }
 
+// decodeProgress returns the progress from which a reader continues.
 func decodeProgress(data []byte) (p storedProgress, err error) {
-	err = json.Unmarshal(data, &p)
+	if err = json.Unmarshal(data, &p); p.SetOwed {
+		p = p.anew()
+	}
 	return p, err
 }
 

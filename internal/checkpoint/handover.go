@@ -40,7 +40,7 @@ type Handover struct {
 
 // Position is how far the records of a reader were accepted, for another replica.
 type Position struct {
-	ResourceVersion string // "": the initial state is not complete
+	ResourceVersion string // "": the initial state is not complete, or its set has to be sent again
 	Closed          bool
 	At              []watchlist.Key // see watchlist.Progress
 	// Owed are the objects whose newest record was refused, and Denied is the stretch of history with refused records that
@@ -153,9 +153,9 @@ func (k *Keeper) Positions(f func(of scope.Scope, p Position)) {
 }
 
 func (s *store) position() Position {
-	p := Position{
-		ResourceVersion: s.progress.ResourceVersion, Closed: s.progress.Closed, At: slices.Clone(s.progress.At), Denied: s.progress.Denied.gap(),
-		SetBack: s.progress.Lost.isOfSetBack(), Compared: s.compared,
+	p := Position{Denied: s.progress.Denied.gap(), SetBack: s.progress.Lost.isOfSetBack(), Compared: s.compared}
+	if !s.progress.SetOwed {
+		p.ResourceVersion, p.Closed, p.At = s.progress.ResourceVersion, s.progress.Closed, slices.Clone(s.progress.At)
 	}
 	for _, id := range s.denied {
 		p.Owed = append(p.Owed, id)
@@ -194,12 +194,4 @@ func (k *Keeper) Led() string {
 // SetLed stores the identity of this process before it begins to lead.
 func (k *Keeper) SetLed(ctx context.Context, identity string) error {
 	return k.do(ctx, []*storage.Operation{storage.SetOperation(ledKey, []byte(identity))})
-}
-
-// hidden is the history that an initial state hides which begins now: it is emitted again if the inventory was to be filled.
-func (p *storedProgress) hidden() *storedHidden {
-	if p.Hidden == nil && p.Filling != nil {
-		return &storedHidden{watchlist.ReasonTakeover, *p.Filling}
-	}
-	return p.Hidden
 }

@@ -77,7 +77,7 @@ type Keeper struct {
 	left     map[scope.Scope]Position // of readers that have ended, see Positions
 	restores []*restore
 	jobs     []*job
-	late     map[*scope.Scope]bool         // readers that did not wait for the storage
+	late     map[*scope.Scope]*sets        // readers that did not wait for the storage, while they have no store
 	extra    map[string]*storage.Operation // additional operations of the next transaction, by key
 
 	led string // see Led
@@ -106,7 +106,7 @@ func NewKeeper(o Options) *Keeper {
 		Options: o,
 		stores:  make(map[scope.Scope]*store),
 		left:    make(map[scope.Scope]Position),
-		late:    make(map[*scope.Scope]bool),
+		late:    make(map[*scope.Scope]*sets),
 		extra:   make(map[string]*storage.Operation),
 		asked:   make(chan struct{}, 1),
 		wake:    make(chan struct{}, 1),
@@ -195,7 +195,7 @@ func (k *Keeper) abandon(ctx context.Context, req *restore) (watchlist.Progress,
 	k.mu.Lock()
 	abandoned := req.abandon()
 	if abandoned {
-		k.late[req.reader] = true
+		k.late[req.reader] = &sets{}
 	}
 	k.mu.Unlock()
 	switch {
@@ -293,7 +293,8 @@ func (k *Keeper) BeforeDeliver(ctx context.Context, changes []watchlist.Change) 
 }
 
 // Dropped notes records that the next consumer refused permanently. The position moves past them with the changes
-// accepted after them, but the checkpoint remembers that these versions of their objects were not accepted.
+// accepted after them, but the checkpoint remembers that these versions of their objects were not accepted. Without the begin
+// or the end of an initial state there is no position.
 func (k *Keeper) Dropped(changes []watchlist.Change) {
 	now := time.Now()
 	k.mu.Lock()
@@ -301,6 +302,8 @@ func (k *Keeper) Dropped(changes []watchlist.Change) {
 		if s := k.storeLocked(&changes[i]); s != nil {
 			s.drop(&changes[i])
 			s.touch(now)
+		} else if late := k.late[changes[i].Scope]; late != nil {
+			late.drop(&changes[i])
 		}
 	}
 	k.mu.Unlock()
@@ -317,6 +320,8 @@ func (k *Keeper) Accepted(changes []watchlist.Change) {
 			s.accept(&changes[i])
 			s.touch(now)
 			pending = max(pending, s.pending())
+		} else if late := k.late[changes[i].Scope]; late != nil {
+			late.accept(&changes[i])
 		}
 		if changes[i].Type == watchlist.Ended {
 			delete(k.late, changes[i].Scope)

@@ -266,7 +266,7 @@ func (k *Keeper) choose(p *plan, cluster Cluster, stored map[string]progressOf, 
 		// A larger scope that was read up to some version includes this one up to that version.
 		p.store.progress, p.err = stored[p.parts[0].id].storedProgress, stored[p.parts[0].id].err
 	case !p.isOfItsShard():
-		p.store.progress, p.err = resharded(p.sources(), stored)
+		p.store.progress, p.err = begunAnew(watchlist.ReasonResharded, p.sources(), stored)
 	default:
 		p.store.progress, p.err = joined(p.sources(), stored)
 	}
@@ -295,6 +295,12 @@ func sameSelectors(a, b scope.Scope) bool {
 // compared with the server at the version of the newest checkpoint or later, and only up to the oldest one was
 // everything read.
 func joined(entries []*entry, stored map[string]progressOf) (all storedProgress, err error) {
+	for _, e := range entries {
+		if p := stored[e.id]; p.ResourceVersion == "" && p.Hidden != nil {
+			// Nobody knows what was emitted of its objects and is gone.
+			return begunAnew(p.Hidden.Reason, entries, stored)
+		}
+	}
 	oldest, doubt := storedProgress{}, watchlist.Doubt(0)
 	for _, e := range entries {
 		p := stored[e.id]
@@ -407,9 +413,13 @@ func (k *Keeper) finish(p *plan, cluster Cluster) {
 		e.Lent = nil // the lent namespaces are included again
 	}
 	k.index[e.id] = e
-	p.store.entryChanged, p.store.changed, p.store.partial = true, true, k.late[p.reader]
+	p.store.entryChanged, p.store.changed = true, true
 	p.store.reader = p.reader
-	delete(k.late, p.reader)
+	p.store.sets.begun = p.store.progress.Epoch
+	if late := k.late[p.reader]; late != nil {
+		p.store.partial, p.store.sets = true, *late
+		delete(k.late, p.reader)
+	}
 	k.stores[p.scope] = p.store
 	delete(k.left, p.scope)
 	if len(p.parts) > 0 {

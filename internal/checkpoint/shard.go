@@ -51,26 +51,25 @@ func (p *plan) isOfItsShard() bool {
 	return !slices.ContainsFunc(p.sources(), func(e *entry) bool { return !e.shard().Covers(p.scope.Shard) })
 }
 
-// resharded returns the progress of a reader if the checkpoints lack some of its objects. It has no position, so that the reader
+// begunAnew returns the progress of a reader if the checkpoints lack some of its objects. It has no position, so that the reader
 // sends a set, and says where the oldest of the checkpoints ended.
-func resharded(entries []*entry, stored map[string]progressOf) (all storedProgress, err error) {
+func begunAnew(reason string, entries []*entry, stored map[string]progressOf) (all storedProgress, err error) {
 	for _, e := range entries {
 		p := stored[e.id]
 		if p.err != nil {
 			return storedProgress{}, p.err
 		}
 		all.Denied = all.Denied.and(p.Denied)
-		from := storedHidden{watchlist.ReasonResharded, storedVerification{ResourceVersion: p.ResourceVersion, Time: p.Time}}
-		if p.Lost != nil {
-			from.storedVerification = storedVerification{ResourceVersion: p.Lost.ResourceVersion, Time: p.Lost.Time}
-		}
+		from := p.Hidden
 		switch {
 		case p.ResourceVersion == "":
-			if all.Hidden == nil {
-				all.Hidden = p.Hidden
-			}
-		case all.Hidden == nil || watchlist.VersionBefore(from.ResourceVersion, all.Hidden.ResourceVersion):
-			all.Hidden = &from
+		case p.Lost != nil:
+			from = &storedHidden{reason, storedVerification{ResourceVersion: p.Lost.ResourceVersion, Time: p.Lost.Time}}
+		default:
+			from = &storedHidden{reason, storedVerification{ResourceVersion: p.ResourceVersion, Time: p.Time}}
+		}
+		if from != nil && (all.Hidden == nil || watchlist.VersionBefore(from.ResourceVersion, all.Hidden.ResourceVersion)) {
+			all.Hidden = from
 		}
 	}
 	return all, nil

@@ -34,6 +34,8 @@ type store struct {
 
 	compared uint64 // see Position
 
+	sets sets
+
 	// partial: reading began before the storage was usable. Objects are kept, but a position would claim too much until
 	// the reader has sent its whole inventory.
 	partial bool
@@ -73,6 +75,7 @@ var comparisons atomic.Uint64
 
 // accept notes a change that the next consumer has accepted, or that needs no acceptance.
 func (s *store) accept(c *watchlist.Change) {
+	s.followSets(c)
 	switch c.Type {
 	case watchlist.Ended:
 		s.entry.ReadAt, s.entryChanged = time.Now(), true
@@ -102,6 +105,7 @@ func (s *store) accept(c *watchlist.Change) {
 	if !s.partial {
 		s.advance(c)
 	}
+	s.noteOwed()
 }
 
 // drop notes an object whose newest version, or whose deletion, was refused.
@@ -116,6 +120,9 @@ func (s *store) drop(c *watchlist.Change) {
 		Records: 1, From: strings.Clone(from), To: strings.Clone(to), Time: c.ReadAt,
 	})
 	s.changed = true
+	s.endRefused(c)
+	s.sets.drop(c)
+	s.noteOwed()
 }
 
 // reported notes an accepted gap record, and subtracts what it reports from the dropped records.
@@ -147,7 +154,8 @@ func (s *store) advance(c *watchlist.Change) {
 	case c.Type == watchlist.Suspected:
 		p.Lost = lossOf(watchlist.Suspicion{Doubt: c.Doubt, Gap: *c.Gap})
 	case c.Type == watchlist.SnapshotBegin && c.Origin == watchlist.Initial:
-		*p = storedProgress{Epoch: c.Snapshot.Epoch, Denied: p.Denied, Hidden: p.hidden(), Generation: p.Generation}
+		*p = p.anew()
+		p.Epoch = c.Snapshot.Epoch
 	case c.Type == watchlist.Snapshot && c.Origin == watchlist.Initial:
 		p.Objects++
 	case c.Origin == watchlist.Recovered && p.Lost != nil:
@@ -160,7 +168,9 @@ func (s *store) advance(c *watchlist.Change) {
 	if c.Verifies {
 		p.Verified = &storedVerification{ResourceVersion: c.ReachedVersion(), Time: c.ReadAt}
 		p.Lost, p.Unconfirmed, p.Filling = nil, false, nil
-		s.compared = comparisons.Add(1)
+		if !s.sets.owed { // nobody relies on what is published before
+			s.compared = comparisons.Add(1)
+		}
 	}
 	p.Time = c.ReadAt
 	s.changed = true
@@ -173,7 +183,7 @@ func (s *store) close(c *watchlist.Change) {
 	s.gone = rv == "" && p.Denied == nil
 	switch {
 	case rv == "": // the resource is gone, and its inventory
-		*p = storedProgress{Denied: p.Denied, Generation: p.Generation}
+		*p, s.sets = storedProgress{Denied: p.Denied, Generation: p.Generation}, sets{}
 	case c.Rewinds || !watchlist.VersionBefore(rv, p.ResourceVersion):
 		p.ResourceVersion, p.Closed, p.At = strings.Clone(rv), true, nil
 		p.Epoch, p.Objects = "", 0

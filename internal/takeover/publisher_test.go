@@ -3,6 +3,7 @@ package takeover
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"strconv"
 	"sync"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.uber.org/zap"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -263,6 +265,56 @@ func TestEndOfInitialStateIsAnnounced(t *testing.T) {
 		assert.Equal(t, checkpoint.Handover{Anew: true, FromRV: "20"}, h)
 		assert.ErrorIs(t, stop(), context.Canceled)
 	})
+}
+
+// If the end of an initial state is refused, it is emitted again by whoever takes over, although live records are accepted, until
+// another set was accepted. The history that it hides begins where it did before.
+func TestSetStaysPublishedAsOwedUntilOneIsWhole(t *testing.T) {
+	for name, c := range map[string]struct {
+		before Position
+		owed   Position
+	}{
+		"first of all":  {Position{}, Position{Ended: "7"}},
+		"that was anew": {Position{W: "5", Closed: true, Anew: true}, Position{W: "5", Closed: true, Anew: true}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			keeper := checkpoint.NewKeeper(checkpoint.Options{
+				Extension: checkpoint.NewMemory(), Interval: time.Second, MaxChanges: 100, Cluster: func() checkpoint.Cluster { return checkpoint.Cluster{} },
+				Report: func(string, error) {}, Logger: zap.NewNop(),
+			})
+			keeper.Start()
+			reader := pods
+			_, err := keeper.Restore(t.Context(), &reader, func(watchlist.Stored) {})
+			require.NoError(t, err)
+			x := newLeader(&lease{}, "a")
+			x.Positions = keeper.Positions
+			_, err = x.Begin(t.Context())
+			require.NoError(t, err)
+			x.now.Readers = map[string]Position{podsKey: c.before}
+
+			set := func(of watchlist.Type, origin watchlist.Origin, rv string) watchlist.Change {
+				return watchlist.Change{Scope: &reader, Type: of, Origin: origin, Closes: of == watchlist.SnapshotEnd && origin == watchlist.Initial,
+					Snapshot: &watchlist.SnapshotInfo{Epoch: fmt.Sprint(origin), ResourceVersion: rv}}
+			}
+			live := created(8)
+			live.Scope, live.Advances = &reader, true
+			keeper.Accepted([]watchlist.Change{set(watchlist.SnapshotBegin, watchlist.Initial, "")})
+			x.ended[podsKey] = "7" // see Announce
+			keeper.Dropped([]watchlist.Change{set(watchlist.SnapshotEnd, watchlist.Initial, "7")})
+			keeper.Accepted([]watchlist.Change{live})
+			require.NoError(t, x.Publish(t.Context()))
+			published := func() Position {
+				p := x.client.progress(t).Readers[podsKey]
+				p.Denied = nil
+				return p
+			}
+			assert.Equal(t, c.owed, published())
+			keeper.Accepted([]watchlist.Change{set(watchlist.SnapshotBegin, watchlist.Relist, ""), set(watchlist.SnapshotEnd, watchlist.Relist, "8")})
+			require.NoError(t, x.Publish(t.Context()))
+			assert.Equal(t, Position{W: "8", At: []watchlist.Key{{}}}, published())
+			require.NoError(t, keeper.Shutdown(t.Context()))
+		})
+	}
 }
 
 // Readers of other configurations keep their positions, and a set that has to be emitted again stays owed.

@@ -32,7 +32,9 @@ func (r *Reader) restore(ctx context.Context) {
 	}
 	r.outdated = r.inventory.len() > 0
 	r.position = position{rv: parseVersion(progress.ResourceVersion), closed: progress.Closed, at: progress.At}
-	r.initial = snapshotSet{epoch: progress.Epoch, begun: progress.Epoch != "", objects: progress.Objects}
+	if progress.Epoch != "" {
+		r.initial = snapshotSet{epoch: progress.Epoch, begun: true, objects: progress.Objects}
+	}
 	if g := progress.Hidden; g != nil {
 		r.initial.hidden = &lostHistory{reason: g.Reason, doubt: certain, from: parseVersion(g.FromRV), since: g.From}
 	}

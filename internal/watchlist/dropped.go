@@ -36,6 +36,7 @@ type droppedChange struct {
 	content  uint64
 	from, to version
 	at       time.Time
+	epoch    string // of a set, for its begin and end
 }
 
 // Dropped notes records of this reader that the next consumer refused permanently. A backend that folds the records
@@ -48,6 +49,9 @@ func (r *Reader) Dropped(changes []Change) {
 		d := droppedChange{kind: c.Type, key: c.Key, id: c.Object.Identity.Clone(), content: c.Object.Content.Sum, at: c.ReadAt}
 		from, to := c.Span()
 		d.from, d.to = parseVersion(strings.Clone(from)), parseVersion(strings.Clone(to))
+		if c.Type == SnapshotBegin || c.Type == SnapshotEnd {
+			d.epoch = c.Snapshot.Epoch
+		}
 		r.drops.changes = append(r.drops.changes, d)
 	}
 	r.drops.wake()
@@ -91,7 +95,7 @@ func (d *denial) add(c droppedChange) {
 
 // noteDrops updates the inventory for dropped records: an object whose newest record was dropped has no known version,
 // even if later versions with the same content were passed over, and one whose deletion was dropped still exists for the
-// reader of the records.
+// reader of the records. A set of which the begin or the end was dropped has to be sent again.
 func (r *Reader) noteDrops() {
 	r.drops.mu.Lock()
 	changes, accepted := r.drops.changes, r.drops.accepted
@@ -110,6 +114,8 @@ func (r *Reader) noteDrops() {
 			if !ok {
 				r.remember(c.key, c.id, version{})
 			}
+		case SnapshotBegin, SnapshotEnd:
+			r.sets.refused(c.epoch)
 		}
 	}
 	if len(changes) > 0 {
@@ -144,12 +150,14 @@ func (r *Reader) restoreDenial(g *GapInfo) {
 	}
 }
 
-// redelivery is the schedule for emitting objects whose records were dropped again.
+// redelivery is the schedule for emitting again what was dropped: objects and sets.
 type redelivery struct {
 	at    time.Time // zero: nothing has to be emitted again
 	last  time.Time // when the previous one began
 	pause time.Duration
 }
+
+func (d *redelivery) begins() { d.at, d.last = time.Time{}, time.Now() }
 
 func (r *Reader) scheduleRedelivery() {
 	d := &r.schedule.redelivery
@@ -168,15 +176,29 @@ func (r *Reader) scheduleRedelivery() {
 	d.at = time.Now().Add(spread(d.pause))
 }
 
-// beginRedelivery starts a relist with whole objects at once, which emits the objects whose records were dropped, if
-// there still are any.
-func (f *follower) beginRedelivery() {
-	d := &f.schedule.redelivery
-	d.at, d.last = time.Time{}, time.Now()
-	if !f.inventory.hasUnknown() {
-		return
+// armRedelivery makes the timer of the redelivery fire when it is due.
+func (f *follower) armRedelivery() {
+	if at := f.schedule.redelivery.at; !at.IsZero() {
+		f.redeliver.Reset(time.Until(at))
+	}
+}
+
+// beginRedelivery starts a relist with whole objects at once, which emits the objects whose records were dropped and the set
+// that is owed, if there still are any. Where there are no relists, it makes way for a whole snapshot that is the set.
+func (f *follower) beginRedelivery() error {
+	if f.sets.owed && !f.relists() {
+		return errRelistDue
+	}
+	f.schedule.redelivery.begins()
+	owesSet := f.sets.owed && !f.sendsSet // else the end of that set shows whether another one is owed
+	if !owesSet && !f.inventory.hasUnknown() {
+		return nil
+	}
+	if owesSet {
+		f.Logger.Info(sendingAnother, f.fields(nil)...)
 	}
 	f.schedule.relistObjects = true
 	f.schedule.relist = time.Now()
 	f.armRelist()
+	return nil
 }

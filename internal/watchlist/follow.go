@@ -124,9 +124,7 @@ func (f *follower) loop(ctx context.Context) error {
 			f.armRelist()
 		case <-f.drops.signal:
 			f.noteDrops()
-			if at := f.schedule.redelivery.at; !at.IsZero() {
-				f.redeliver.Reset(time.Until(at))
-			}
+			f.armRedelivery()
 		case <-f.selection.signal:
 			if err := f.followSelection(ctx); err != nil {
 				return err
@@ -135,7 +133,9 @@ func (f *follower) loop(ctx context.Context) error {
 				return errRelistDue
 			}
 		case <-f.redeliver.C:
-			f.beginRedelivery()
+			if err := f.beginRedelivery(); err != nil {
+				return err
+			}
 		case api := <-f.apis:
 			if f.useAPI(api) {
 				f.beginRotate(ctx)
@@ -178,6 +178,8 @@ func (f *follower) abandonRelist() {
 			return
 		}
 		f.scheduleRelist(failedRelistRetry)
+		f.scheduleSet() // also if there are no other relists
+		f.armRedelivery()
 	}
 }
 

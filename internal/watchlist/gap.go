@@ -111,6 +111,8 @@ const (
 	ReasonTakeover = "takeover"
 	// ReasonHistoryReset: etcd was set back. It is also a reason to compare everything.
 	ReasonHistoryReset = "history_reset"
+	// ReasonSetRefused: its set is another one, since the next consumer refused the begin or the end of the last.
+	ReasonSetRefused = "set_refused"
 )
 
 const (

@@ -392,7 +392,7 @@ func (r *Reader) sweepRemoved(ctx context.Context) {
 			return
 		}
 	}
-	r.position, r.lost, r.initial = position{}, nil, snapshotSet{}
+	r.position, r.lost, r.initial, r.sets = position{}, nil, snapshotSet{}, sentSets{}
 	clear(r.deletedAhead)
 }
 

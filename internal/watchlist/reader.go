@@ -172,6 +172,7 @@ type Reader struct {
 
 	drops  drops  // not yet processed
 	denial denial // not yet reported
+	sets   sentSets
 
 	removed context.Context // ends with remove
 	remove  context.CancelFunc
@@ -335,6 +336,9 @@ func (r *Reader) readOnce(ctx context.Context) ending {
 	}
 	if r.succession.filling && r.lost != nil && !r.lost.ask {
 		r.beginAnew()
+	}
+	if r.isToSendAnew() {
+		r.sendAnew()
 	}
 	if r.position.none() || r.lost != nil && !r.lost.ask {
 		began := time.Now()

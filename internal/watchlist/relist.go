@@ -74,8 +74,8 @@ func (f *follower) beginRelist(ctx context.Context, held *slot) error {
 	req.FreshConnection = true
 	// Perhaps only the metadata is what the server cannot provide.
 	l.quiet, f.quietDue = f.quietDue, false
-	l.metadataOnly = (l.quiet || !f.EmitSnapshots) && !f.schedule.relistObjects && f.faults.failedRelists < maxFailedRelists
-	l.emitsSet = f.EmitSnapshots && !l.quiet
+	l.emitsSet = (f.EmitSnapshots || f.sets.owed) && !l.quiet
+	l.metadataOnly = !l.emitsSet && !f.schedule.relistObjects && f.faults.failedRelists < maxFailedRelists
 	req.MetadataOnly = l.metadataOnly
 	f.inventory.beginPass()
 	// A relist is not the place to find out, minutes after a silence, whether the server does stream snapshots.
@@ -394,6 +394,8 @@ func (f *follower) emitRelistEnd(ctx context.Context, l *relist, missed *lostHis
 		if err := f.emit(ctx, l.set.endChange(f.Reader, l.endVersion), snapshotEmitTimeout); err != nil {
 			return err
 		}
+		f.setEnded(l.set.epoch)
+		f.armRedelivery()
 	}
 	if !missed.isGap(l.endVersion) {
 		return f.verifiedAt(ctx, l.endVersion)

@@ -248,7 +248,7 @@ func playScenario(t *testing.T, archive *txtar.Archive) *recordingQueue {
 			content, _, _ := strings.Cut(contents[uid], "/") // the generation that the controller has seen is ignored
 			return o.SuppressNoop && queue.content(uid, version) == content
 		}
-		assert.Empty(t, fold.Fold(records).DifferencesBut(listed, same), "fold of the changes compared with what the server holds")
+		assert.Empty(t, fold.Fold(queue.concluded()).DifferencesBut(listed, same), "fold of the changes compared with what the server holds")
 	}
 	lines := spans.check(t)
 	if want, ok := files["want-spans"]; ok {
@@ -521,16 +521,22 @@ type recordingQueue struct {
 
 	showsSections bool // in the transcript
 
-	deny          []string // objects to drop as name@version, each once
-	denied        bool     // a record was dropped, and none was accepted since
+	deny          []string                 // what to drop, each once: objects as name@version, and the begins and ends of sets as BEGIN#2
+	offered       [watchlist.Ended + 1]int // by type
+	denied        bool                     // a record was dropped, and none was accepted since
 	dropped       func([]watchlist.Change)
 	acceptedAgain func()
 }
 
 // denies reports whether the change has to be dropped.
 func (q *recordingQueue) denies(c watchlist.Change) bool {
-	at := slices.Index(q.deny, c.Object.Name+"@"+c.Object.ResourceVersion)
-	if at < 0 || c.Object.Name == "" {
+	what := c.Object.Name + "@" + c.Object.ResourceVersion
+	if c.Type == watchlist.SnapshotBegin || c.Type == watchlist.SnapshotEnd {
+		q.offered[c.Type]++
+		what = fmt.Sprintf("%s#%d", typeNames[c.Type], q.offered[c.Type])
+	}
+	at := slices.Index(q.deny, what)
+	if at < 0 {
 		return false
 	}
 	q.deny = slices.Delete(q.deny, at, at+1)
@@ -657,10 +663,46 @@ func (q *recordingQueue) records() []fold.Record {
 	var records []fold.Record
 	for _, c := range q.changes {
 		if c.Type <= watchlist.Deleted {
-			records = append(records, fold.Record{
-				UID: c.Object.UID, Namespace: c.Object.Namespace, Name: c.Object.Name,
-				ResourceVersion: c.Object.ResourceVersion, Type: typeNames[c.Type], Origin: originNames[c.Origin], Inferred: c.Inferred,
-			})
+			records = append(records, recordOf(c))
+		}
+	}
+	return records
+}
+
+func recordOf(c watchlist.Change) fold.Record {
+	return fold.Record{
+		UID: c.Object.UID, Namespace: c.Object.Namespace, Name: c.Object.Name,
+		ResourceVersion: c.Object.ResourceVersion, Type: typeNames[c.Type], Origin: originNames[c.Origin], Inferred: c.Inferred,
+	}
+}
+
+// concluded returns the records, and a deletion for each object that is gone as whole sets of snapshots show: it has no record
+// since the begin of one.
+func (q *recordingQueue) concluded() []fold.Record {
+	var records []fold.Record
+	epoch, began, members := "", 0, 0
+	for _, c := range q.changes {
+		switch c.Type {
+		case watchlist.SnapshotBegin:
+			epoch, began, members = c.Snapshot.Epoch, len(records), 0
+		case watchlist.SnapshotEnd:
+			if c.Snapshot.Epoch != epoch || c.Snapshot.Objects != members {
+				continue
+			}
+			since := map[string]bool{}
+			for _, r := range records[began:] {
+				since[r.UID] = true
+			}
+			for uid := range fold.Fold(records) {
+				if !since[uid] {
+					records = append(records, fold.Record{UID: uid, Type: typeNames[watchlist.Deleted]})
+				}
+			}
+		case watchlist.Gap:
+		default:
+			if records = append(records, recordOf(c)); c.Snapshot != nil && c.Snapshot.Epoch == epoch {
+				members++
+			}
 		}
 	}
 	return records

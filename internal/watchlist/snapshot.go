@@ -390,6 +390,7 @@ func (r *Reader) completeSnapshot(ctx context.Context, pass *snapshotPass, rv ve
 	r.faults = faults{unexpectedErrors: r.faults.unexpectedErrors, shortEmptyStreams: r.faults.shortEmptyStreams, failedRelists: r.faults.failedRelists}
 	r.schedule.lastSnapshot, r.schedule.relistObjects = time.Now(), false
 	r.scheduleRelist(r.RelistInterval)
+	r.scheduleSet() // the relist that was to send it is no longer due
 	r.scheduleRotate()
 	r.nowReading()
 	return nil
@@ -440,8 +441,12 @@ func (r *Reader) emitComplete(ctx context.Context, pass *snapshotPass, rv versio
 	}
 	c.Closes, c.Verifies, c.Rewinds = true, true, r.server.historyReset
 	err := r.emit(ctx, c, snapshotEmitTimeout)
-	if err == nil && c.Type == Gap {
+	switch {
+	case err != nil:
+	case c.Type == Gap:
 		r.Observer.GapRecorded(c.Gap.Reason)
+	case c.Type == SnapshotEnd:
+		r.setEnded(r.initial.epoch)
 	}
 	return err
 }
@@ -532,6 +537,7 @@ func (set *snapshotSet) begin(ctx context.Context, r *Reader) error {
 		return err
 	}
 	set.begun = true
+	r.sets.begins(set.epoch)
 	return nil
 }
 

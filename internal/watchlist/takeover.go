@@ -64,5 +64,5 @@ func (r *Reader) beginAnew() {
 	}
 	clear(r.deletedAhead)
 	r.position, r.lost, r.initial = position{}, nil, snapshotSet{hidden: hidden}
-	r.succession = succession{}
+	r.succession, r.sets = succession{}, sentSets{}
 }

@@ -124,7 +124,7 @@ func (e Evidence) justified(g Gap) Kind {
 		return e.justifiedExpiry(g)
 	case "history_reset":
 		return e.causedBy(g, func(c Cause) bool { return c.Kind == EtcdRestored && g.From < c.Revision })
-	case "dropped":
+	case "dropped", "set_refused":
 		if e.Refused > 0 {
 			return e.causedBy(Gap{ToTime: g.At}, Cause.denies)
 		}

@@ -605,7 +605,7 @@ func (r *run) judge(before, listed map[schema.GroupVersionResource]harness.Listi
 			Resource: name, Prefix: o.prefix, Lives: lives, Batches: batches, Replicas: r.isReplicated(),
 			Events: r.truths[o].Between(r.t, "0", listed[o.resource].ResourceVersion), Until: number(before[o.resource].ResourceVersion),
 			Listed: listed[o.resource].State, Before: before[o.resource].State,
-			Published: r.published(published, o), Causes: r.caused, Restores: r.restores, Denied: denied, DeniedGaps: r.sink.deniedGaps(name), Refused: refused[name],
+			Published: r.published(published, o), Causes: r.caused, Restores: r.restores, Denied: denied, DeniedGaps: r.sink.deniedGaps(name), DeniedSets: r.sink.deniedSets(name), Refused: refused[name],
 		}
 		if rescopes(name) {
 			e.Rescoped = r.rescoped

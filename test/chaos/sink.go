@@ -47,10 +47,11 @@ type Sink struct {
 	stored    chan struct{} // closed when the next batch is stored
 	records   int
 	poison    *Poison
-	denied    map[denial]bool      // permanently refused, and not because of something else in the batch
-	deniedGap map[string][]Gap     // permanently refused gap records, by resource
-	refusals  map[string]int       // permanently refused records, by resource
-	states    map[string]*consumer // built from the records, by resource
+	denied    map[denial]bool         // permanently refused, and not because of something else in the batch
+	deniedGap map[string][]Gap        // permanently refused gap records, by resource
+	deniedSet map[string][]RefusedSet // sets of which the begin or the end was permanently refused, likewise
+	refusals  map[string]int          // permanently refused records, by resource
+	states    map[string]*consumer    // built from the records, by resource
 	replicas  bool
 }
 
@@ -86,7 +87,7 @@ const lifeHeader = "chaos-life"
 func StartSink(t testing.TB, replicas bool) *Sink {
 	t.Helper()
 	s := &Sink{address: harness.FreeAddress(t), changed: make(chan struct{}), stored: make(chan struct{}), states: map[string]*consumer{}, replicas: replicas,
-		denied: map[denial]bool{}, deniedGap: map[string][]Gap{}, refusals: map[string]int{}}
+		denied: map[denial]bool{}, deniedGap: map[string][]Gap{}, deniedSet: map[string][]RefusedSet{}, refusals: map[string]int{}}
 	s.Start(t)
 	t.Cleanup(s.Kill)
 	return s
@@ -211,6 +212,8 @@ func (s *Sink) deny(b behaviour, records []harness.Record) error {
 			s.denied[denial{record.Resource, revisionOf{record.Object.UID, number(record.Object.ResourceVersion)}}] = true
 		case record.Event == gapEvent:
 			s.deniedGap[record.Resource] = append(s.deniedGap[record.Resource], newGap(record, time.Now()))
+		default:
+			s.deniedSet[record.Resource] = append(s.deniedSet[record.Resource], RefusedSet{streamText(record, "k8s.namespace.name"), time.Now()})
 		}
 	}
 	if b == denying {
@@ -238,6 +241,19 @@ func (s *Sink) deniedGaps(resource string) []Gap {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.deniedGap[resource])
+}
+
+// RefusedSet is a set of snapshots of a namespace, or of all if that is "".
+type RefusedSet struct {
+	Namespace string
+	At        time.Time
+}
+
+// deniedSets returns the sets of a resource of which the begin or the end was permanently refused.
+func (s *Sink) deniedSets(resource string) []RefusedSet {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.deniedSet[resource])
 }
 
 // Refused returns how many records were permanently refused, by resource.

@@ -56,6 +56,7 @@ type Evidence struct {
 
 	Denied     map[denial]bool // permanently, by the sink
 	DeniedGaps []Gap           // of the resource, likewise
+	DeniedSets []RefusedSet    // of the resource, of which the begin or the end was denied
 	Refused    int             // number of the resource's records that the sink permanently refused
 }
 
@@ -78,7 +79,7 @@ type Verdict struct {
 	AfterRestore        int // repeated, or after a later version, because etcd was set back
 	Initial             int // complete initial states
 	Late                int // records of batches that were stored after a later term had begun
-	Restated            int // repeated because the initial state was emitted again after a takeover
+	Restated            int // repeated because the initial state was emitted again after a takeover, or its set was refused
 
 	Unstored int // objects that the Collector cannot know, see unstored
 
@@ -167,7 +168,7 @@ func Judge(e Evidence) Verdict {
 			switch {
 			case known && e.undone(last, now):
 				v.AfterRestore++
-			case again && now.record.Type == "SNAPSHOT" && e.restated(now.record.Namespace, before.batch):
+			case again && now.record.Type == "SNAPSHOT" && (e.restated(now.record.Namespace, before.batch) || e.resent(now.record.Namespace, batch)):
 				v.Restated++
 			case again:
 				v.takeDuplicate(e, before, now)
@@ -274,13 +275,20 @@ func (e Evidence) undone(before, now arrived) bool {
 	})
 }
 
+// resent reports whether the set of a namespace may come again in a batch, since the begin or the end of an earlier one was refused.
+func (e Evidence) resent(namespace string, again *Batch) bool {
+	return slices.ContainsFunc(e.DeniedSets, func(s RefusedSet) bool {
+		return (s.Namespace == "" || s.Namespace == namespace) && s.At.Before(again.At)
+	})
+}
+
 // takeEnd handles the end of an initial state. A second one is allowed only if the Collector was killed before it could
 // store that it had emitted the first, or if other namespaces were configured.
 func (v *Verdict) takeEnd(e Evidence, batch *Batch, record harness.Record, sets map[string]set) {
 	v.Initial++
 	namespace := streamText(record, "k8s.namespace.name")
 	before, again := sets[namespace]
-	if again && e.restated(namespace, before.batch) {
+	if again && (e.restated(namespace, before.batch) || e.resent(namespace, batch)) {
 		return // what changed in between still has to be emitted, or be in that gap
 	}
 	if again && !e.mayEndAgain(namespace, before.batch, batch) {
@@ -299,7 +307,7 @@ func (v *Verdict) takeGap(e Evidence, batch *Batch, gap Gap) {
 		// It is what came after a first initial state, which a consumer may have taken for the beginning.
 		kind = LeaderKilled
 	}
-	if kind == Nothing && gap.Reason == reasonTakeover && e.Refused > 0 && e.start(batch.Life, gap.Namespace).Anew {
+	if kind == Nothing && gap.Reason == reasonTakeover && (e.Refused > 0 && e.start(batch.Life, gap.Namespace).Anew || e.resent(gap.Namespace, batch)) {
 		kind = e.causedBy(Gap{ToTime: gap.At}, Cause.denies)
 	}
 	if kind == Nothing {

@@ -36,6 +36,13 @@ func (s *story) store(at float64, life int, doubt string, records ...harness.Rec
 	return s
 }
 
+// refuseSet makes the sink refuse the begin or the end of a set.
+func (s *story) refuseSet(at float64) *story {
+	s.DeniedSets, s.Refused = append(s.DeniedSets, RefusedSet{At: second(at)}), s.Refused+1
+	s.Causes = append(s.Causes, Cause{SinkDenies, second(at), second(at), 3})
+	return s
+}
+
 func about(changeType, origin, uid string, rv int) harness.Record {
 	return harness.Record{Resource: "pods", Object: &fold.Record{
 		UID: uid, Resource: "pods", ResourceVersion: fmt.Sprint(rv), Type: changeType, Origin: origin,
@@ -230,6 +237,18 @@ func TestVerdict(t *testing.T) {
 		},
 		"the initial state twice": {
 			story: newStory().store(5, 1, "", five, six).store(12, 2, "", seven, eight, end(8)), want: "0 1 0 0 0",
+		},
+		"the initial state twice, since the sink refused its begin": {
+			story: newStory().refuseSet(4).store(5, 1, "", five, six).store(9, 1, "", about("SNAPSHOT", "relist", "a", 2), end(6)).store(12, 2, "", seven, eight),
+			want:  "0 0 0 0 0",
+		},
+		"the initial state twice before the sink refused its begin": {
+			story: newStory().refuseSet(11).store(5, 1, "", five, six).store(9, 1, "", about("SNAPSHOT", "relist", "a", 2), end(6)).store(12, 2, "", seven, eight),
+			want:  "0 2 0 0 0",
+		},
+		"a set is sent again after a restart": {
+			story: newStory().refuseSet(4).store(5, 1, "", five).store(12, 2, "", about("SNAPSHOT", "initial", "a", 7), because("set_refused", gap(5, 8)), end(8)),
+			want:  "0 0 0 0 0", gaps: 2,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
