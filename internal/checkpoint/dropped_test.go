@@ -61,3 +61,21 @@ func TestDroppedRecordsAreKeptUntilAGapReportsThem(t *testing.T) {
 	assert.Equal(t, 1, got.Denied.Dropped, "the record that no accepted gap reported")
 	assert.Nil(t, config(t, extension, one, []scope.Scope{all})[all].Denied)
 }
+
+// With the begin of an initial state nothing is owed any longer: what exists is in the set, and what is not is gone.
+func TestNothingIsOwedOnceASetHasBegun(t *testing.T) {
+	l := beginIn(one, memstorage.New(), zap.NewNop(), podsIn("", ""))
+	of := podsIn("", "")
+	_, _, err := l.restore(t, &of)
+	require.NoError(t, err)
+	l.Accepted([]watchlist.Change{change(&of, watchlist.Added, 1, "5"), settled(&of, "70")})
+	l.Dropped([]watchlist.Change{change(&of, watchlist.Deleted, 1, "71")})
+	owed := func() (owed int) {
+		l.Positions(func(_ scope.Scope, p Position) { owed = len(p.Owed) })
+		return owed
+	}
+	assert.Equal(t, 1, owed())
+	l.Accepted([]watchlist.Change{{Scope: &of, Type: watchlist.SnapshotBegin, Origin: watchlist.Initial, Snapshot: &watchlist.SnapshotInfo{Epoch: "e"}}})
+	assert.Zero(t, owed())
+	require.NoError(t, l.Shutdown(t.Context()))
+}

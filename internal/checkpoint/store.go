@@ -156,6 +156,7 @@ func (s *store) advance(c *watchlist.Change) {
 	case c.Type == watchlist.SnapshotBegin && c.Origin == watchlist.Initial:
 		*p = p.anew()
 		p.Epoch = c.Snapshot.Epoch
+		clear(s.denied) // the set has every object that exists, and whatever it lacks is gone
 	case c.Type == watchlist.Snapshot && c.Origin == watchlist.Initial:
 		p.Objects++
 	case c.Origin == watchlist.Recovered && p.Lost != nil:

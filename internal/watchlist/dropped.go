@@ -37,6 +37,7 @@ type droppedChange struct {
 	from, to version
 	at       time.Time
 	epoch    string // of a set, for its begin and end
+	records  int    // itself and, if it is the gap record of earlier ones, these
 }
 
 // Dropped notes records of this reader that the next consumer refused permanently. A backend that folds the records
@@ -46,11 +47,14 @@ func (r *Reader) Dropped(changes []Change) {
 	defer r.drops.mu.Unlock()
 	for i := range changes {
 		c := &changes[i]
-		d := droppedChange{kind: c.Type, key: c.Key, id: c.Object.Identity.Clone(), content: c.Object.Content.Sum, at: c.ReadAt}
+		d := droppedChange{kind: c.Type, key: c.Key, id: c.Object.Identity.Clone(), content: c.Object.Content.Sum, at: c.ReadAt, records: 1}
 		from, to := c.Span()
 		d.from, d.to = parseVersion(strings.Clone(from)), parseVersion(strings.Clone(to))
 		if c.Type == SnapshotBegin || c.Type == SnapshotEnd {
 			d.epoch = c.Snapshot.Epoch
+		}
+		if c.Gap != nil {
+			d.records += c.Gap.Dropped
 		}
 		r.drops.changes = append(r.drops.changes, d)
 	}
@@ -84,7 +88,7 @@ func (d *denial) add(c droppedChange) {
 	if d.records == 0 {
 		d.since, d.from = c.at, c.from
 	}
-	d.records++
+	d.records += c.records
 	if c.from.none() || c.from.before(d.from) {
 		d.from = c.from
 	}

@@ -335,7 +335,9 @@ func (r *Reader) readOnce(ctx context.Context) ending {
 		r.historyExpired() // another request would be futile
 	}
 	if r.succession.filling && r.lost != nil && !r.lost.ask {
-		r.beginAnew()
+		if err := r.beginAnew(ctx); err != nil {
+			return ending{err: err}
+		}
 	}
 	if r.isToSendAnew() {
 		r.sendAnew()

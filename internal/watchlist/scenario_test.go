@@ -133,7 +133,7 @@ type scenario struct {
 	qps        float32  // requests per second that the client may send
 	restarts   []restart
 	selected   []selected
-	takeover   *checkpoint.Handover // from where the reader after the restart continues
+	takeover   *checkpoint.Handover // from where the reader after the first restart continues
 }
 
 // selected are the namespaces whose labels match from a time on.
@@ -210,7 +210,7 @@ func playScenario(t *testing.T, archive *txtar.Archive) *recordingQueue {
 			}
 		}
 		var handover *checkpoint.Handover
-		if i > 0 {
+		if i == 1 {
 			handover = s.takeover
 		}
 		runReader(t, o, queue, s, handover, extension, began, began.Add(r.at), r.crash, zap.New(core))
@@ -521,7 +521,7 @@ type recordingQueue struct {
 
 	showsSections bool // in the transcript
 
-	deny          []string                 // what to drop, each once: objects as name@version, and the begins and ends of sets as BEGIN#2
+	deny          []string                 // what to drop, each once: objects as name@version, gaps and the begins and ends of sets as BEGIN#2
 	offered       [watchlist.Ended + 1]int // by type
 	denied        bool                     // a record was dropped, and none was accepted since
 	dropped       func([]watchlist.Change)
@@ -531,7 +531,7 @@ type recordingQueue struct {
 // denies reports whether the change has to be dropped.
 func (q *recordingQueue) denies(c watchlist.Change) bool {
 	what := c.Object.Name + "@" + c.Object.ResourceVersion
-	if c.Type == watchlist.SnapshotBegin || c.Type == watchlist.SnapshotEnd {
+	if c.Type == watchlist.SnapshotBegin || c.Type == watchlist.SnapshotEnd || c.Type == watchlist.Gap {
 		q.offered[c.Type]++
 		what = fmt.Sprintf("%s#%d", typeNames[c.Type], q.offered[c.Type])
 	}

@@ -52,11 +52,16 @@ func (r *Reader) adopt(ctx context.Context, key Key, id redact.Identity) error {
 }
 
 // beginAnew makes the reader emit the initial state again, because history is gone that the inventory would be needed to
-// recover.
-func (r *Reader) beginAnew() {
+// recover. What is known of the inventory leaves the checkpoint, since the set replaces it: what is gone is not in the set, and
+// would be taken for missed later.
+func (r *Reader) beginAnew(ctx context.Context) error {
+	for _, key := range r.inventory.all() {
+		if err := r.forgotten(ctx, key); err != nil {
+			return err
+		}
+	}
 	hidden := &lostHistory{reason: ReasonTakeover, doubt: certain, from: r.lastWholeVersion(), since: r.lastKnown}
 	r.Logger.Warn("history is gone that only a complete inventory could replace, emitting the initial state again", r.fields(nil)...)
-	r.Observer.InventoryChanged(-r.inventory.len())
 	r.inventory = newInventory()
 	if r.Diffs != nil {
 		r.lastStates.Clear()
@@ -65,4 +70,17 @@ func (r *Reader) beginAnew() {
 	clear(r.deletedAhead)
 	r.position, r.lost, r.initial = position{}, nil, snapshotSet{hidden: hidden}
 	r.succession, r.sets = succession{}, sentSets{}
+	return nil
+}
+
+// forgotten removes an object from the inventory and from the checkpoint. That it is gone is not emitted.
+func (r *Reader) forgotten(ctx context.Context, key Key) error {
+	if r.Restore != nil {
+		c := Change{Type: Forgotten, Key: key, Object: redact.Object{Identity: r.inventory.identity(key)}}
+		if err := r.emit(ctx, c, snapshotEmitTimeout); err != nil {
+			return err
+		}
+	}
+	r.forget(key)
+	return nil
 }
