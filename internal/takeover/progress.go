@@ -103,7 +103,7 @@ type Position struct {
 	At     []watchlist.Key `json:"at,omitempty"`
 	// Until: no object that was created after this version was ever offered.
 	Until string `json:"u,omitempty"`
-	// Ended is the version of an initial state whose end was offered before W was known.
+	// Ended is the version of the first initial state whose end was offered before W was known.
 	Ended string `json:"e,omitempty"`
 	// Anew: the initial state has to be emitted again, and hides what happened after W.
 	Anew bool `json:"anew,omitempty"`

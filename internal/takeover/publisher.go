@@ -1,6 +1,7 @@
 package takeover
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"maps"
@@ -55,6 +56,7 @@ type Publisher struct {
 	queued  map[string]string // by reader, the newest version of a created object in the queue
 	until   map[string]string // wanted: see Position.Until
 	ended   map[string]string // wanted: see Position.Ended
+	anew    map[string]begun  // wanted: see Position.Anew
 	setBack map[string]bool   // wanted: see Position.SetBack
 	// compared is that of each reader when it was found to be set back; see checkpoint.Position.
 	compared map[string]uint64
@@ -87,6 +89,7 @@ func NewPublisher(o PublisherOptions) *Publisher {
 		queued:           make(map[string]string),
 		until:            make(map[string]string),
 		ended:            make(map[string]string),
+		anew:             make(map[string]begun),
 		setBack:          make(map[string]bool),
 		compared:         make(map[string]uint64),
 		wrote:            make(chan struct{}),
@@ -300,6 +303,7 @@ func (p *Publisher) wanted() (Progress, bool) {
 		key := Key(of)
 		before := p.now.Readers[key]
 		now := positionOf(at)
+		now.Anew = now.Anew || p.beginsAnew(key, &at) && now.Known()
 		if !now.Known() && before.Known() { // the initial state is being emitted again
 			now.W, now.Closed, now.At, now.Anew = before.W, before.Closed, before.At, true
 		}
@@ -310,7 +314,7 @@ func (p *Publisher) wanted() (Progress, bool) {
 			now.Until = until
 		}
 		if !now.Known() {
-			now.Ended = later(before.Ended, p.ended[key])
+			now.Ended = cmp.Or(before.Ended, p.ended[key])
 		}
 		wanted.Readers[key] = now
 		known[key] = true
@@ -321,14 +325,41 @@ func (p *Publisher) wanted() (Progress, bool) {
 			wanted.Readers[key] = at
 		}
 	}
+	for key := range p.anew {
+		if at := wanted.Readers[key]; !known[key] && at.Known() {
+			at.Anew = true
+			wanted.Readers[key] = at
+		}
+	}
 	for key := range p.ended {
 		if at := wanted.Readers[key]; !known[key] && !at.Known() {
-			at.Ended = p.ended[key]
+			at.Ended = cmp.Or(at.Ended, p.ended[key])
 			wanted.Readers[key] = at
 		}
 	}
 	due := p.Heartbeat > 0 && time.Since(p.written) >= p.Heartbeat
 	return wanted, due || !reflect.DeepEqual(wanted.Readers, p.now.Readers)
+}
+
+// begun is an initial state that is about to be emitted again.
+type begun struct {
+	noted    bool
+	compared uint64 // that of the position before; see checkpoint.Position
+}
+
+// beginsAnew reports whether an initial state that was announced has not been accepted as a whole.
+func (p *Publisher) beginsAnew(key string, at *checkpoint.Position) bool {
+	b, ok := p.anew[key]
+	switch {
+	case !ok:
+		return false
+	case !b.noted:
+		p.anew[key] = begun{true, at.Compared}
+	case at.Compared > b.compared:
+		delete(p.anew, key)
+		return false
+	}
+	return true
 }
 
 // noteSetBack keeps a position of the earlier history after etcd was set back, until everything was compared. It reports whether a
@@ -371,11 +402,11 @@ func (p *Publisher) Queued(c *watchlist.Change) {
 }
 
 // Announce publishes, before changes are offered to the consumer, what another replica has to know if this one ends before it
-// can publish that they were accepted: up to which version objects were offered that were created, that an initial state may be
-// complete, and that etcd was set back. It returns when that is published or ctx ends.
+// can publish that they were accepted: up to which version objects were offered that were created, that an initial state has
+// begun anew or may be complete, and that etcd was set back. It returns when that is published or ctx ends.
 func (p *Publisher) Announce(ctx context.Context, changes []watchlist.Change) error {
 	var until, ended map[string]string
-	var setBack []string
+	var anew, setBack []string
 	keys := map[*scope.Scope]string{}
 	keyOf := func(c *watchlist.Change) string {
 		if keys[c.Scope] == "" {
@@ -395,6 +426,8 @@ func (p *Publisher) Announce(ctx context.Context, changes []watchlist.Change) er
 			}
 			key := keyOf(c)
 			until[key] = later(until[key], c.Object.ResourceVersion)
+		case c.Type == watchlist.SnapshotBegin && c.Origin == watchlist.Initial: // its objects may have been created after the position
+			anew = append(anew, keyOf(c))
 		case c.Type == watchlist.SnapshotEnd && c.Origin == watchlist.Initial:
 			if ended == nil {
 				ended = make(map[string]string)
@@ -402,7 +435,7 @@ func (p *Publisher) Announce(ctx context.Context, changes []watchlist.Change) er
 			ended[keyOf(c)] = c.ReachedVersion()
 		}
 	}
-	if len(until)+len(ended)+len(setBack) == 0 {
+	if len(until)+len(ended)+len(anew)+len(setBack) == 0 {
 		return ctx.Err()
 	}
 	for {
@@ -411,6 +444,11 @@ func (p *Publisher) Announce(ctx context.Context, changes []watchlist.Change) er
 		for _, key := range setBack {
 			if at := p.now.Readers[key]; at.Known() && !at.SetBack {
 				published, p.setBack[key] = false, true
+			}
+		}
+		for _, key := range anew {
+			if at := p.now.Readers[key]; at.Known() && !at.Anew && !at.SetBack {
+				published, p.anew[key] = false, begun{}
 			}
 		}
 		for key, rv := range until {
@@ -422,7 +460,7 @@ func (p *Publisher) Announce(ctx context.Context, changes []watchlist.Change) er
 			}
 		}
 		for key, rv := range ended {
-			if at := p.now.Readers[key]; !at.Known() && at.Ended != rv {
+			if at := p.now.Readers[key]; !at.Known() && at.Ended == "" {
 				published = false
 				p.ended[key] = rv
 			}

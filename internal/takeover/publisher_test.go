@@ -267,6 +267,53 @@ func TestEndOfInitialStateIsAnnounced(t *testing.T) {
 	})
 }
 
+// A consumer may take the first set for the beginning, so that the history which a later one hides begins there, also if that is
+// of an API server that lags behind.
+func TestFirstEndOfAnInitialStateStaysAnnounced(t *testing.T) {
+	for _, later := range []string{"25", "15"} {
+		synctest.Test(t, func(t *testing.T) {
+			l := &lease{}
+			for i, rv := range []string{"20", later} {
+				x := startLeader(t, l, strconv.Itoa(i))
+				stop := x.run(t)
+				end := watchlist.Change{Scope: &pods, Type: watchlist.SnapshotEnd, Origin: watchlist.Initial, Snapshot: &watchlist.SnapshotInfo{ResourceVersion: rv}}
+				require.NoError(t, x.Announce(t.Context(), []watchlist.Change{end}))
+				assert.ErrorIs(t, stop(), context.Canceled)
+				assert.Equal(t, Position{Ended: "20"}, l.progress(t).Readers[podsKey])
+			}
+		})
+	}
+}
+
+// An initial state that is emitted again has objects that were created after the published position. If the leader ends before it
+// can publish that it has begun, whoever takes over has to begin anew too, or the deletion of those that are gone is never emitted.
+func TestInitialStateThatBeginsAnewIsAnnounced(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := &lease{}
+		x := startLeader(t, l, "a")
+		x.set(checkpoint.Position{ResourceVersion: "7", Closed: true, Compared: 1})
+		require.NoError(t, x.Publish(t.Context()))
+		stop := x.run(t)
+		begin := watchlist.Change{Scope: &pods, Type: watchlist.SnapshotBegin, Origin: watchlist.Initial, Snapshot: &watchlist.SnapshotInfo{}}
+		require.NoError(t, x.Announce(t.Context(), []watchlist.Change{begin}))
+		anew := Position{W: "7", Closed: true, Anew: true}
+		assert.Equal(t, anew, l.progress(t).Readers[podsKey])
+
+		x.set(checkpoint.Position{Compared: 1}) // its begin is accepted
+		time.Sleep(2 * time.Second)
+		assert.Equal(t, anew, l.progress(t).Readers[podsKey])
+		x.set(checkpoint.Position{ResourceVersion: "9", Closed: true, Compared: 2}) // its end too
+		time.Sleep(2 * time.Second)
+		assert.Equal(t, Position{W: "9", Closed: true}, l.progress(t).Readers[podsKey])
+
+		relist := begin
+		relist.Origin = watchlist.Relist // of objects that are known
+		require.NoError(t, x.Announce(t.Context(), []watchlist.Change{relist}))
+		assert.Equal(t, Position{W: "9", Closed: true}, l.progress(t).Readers[podsKey])
+		assert.ErrorIs(t, stop(), context.Canceled)
+	})
+}
+
 // If the end of an initial state is refused, it is emitted again by whoever takes over, although live records are accepted, until
 // another set was accepted. The history that it hides begins where it did before.
 func TestSetStaysPublishedAsOwedUntilOneIsWhole(t *testing.T) {

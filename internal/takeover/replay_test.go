@@ -1,4 +1,4 @@
-package takeover_test
+package takeover
 
 import (
 	"fmt"
@@ -10,7 +10,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/redact"
-	"github.com/k8swatchlist/k8swatchlistreceiver/internal/takeover"
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/takeover/model"
 	"github.com/k8swatchlist/k8swatchlistreceiver/internal/watchlist"
 )
@@ -45,14 +44,14 @@ type witness struct {
 
 // replayed is a real mirror and the inventory of its checkpoint.
 type replayed struct {
-	*takeover.Mirror
+	*Mirror
 	inventory map[int]int
 	started   bool
 }
 
-func (w *witness) Begin(n int, inventory map[int]int, upto int) {
+func (w *witness) Begin(n, _ int, inventory map[int]int, upto int) {
 	r := &replayed{inventory: map[int]int{}}
-	r.Mirror = takeover.NewMirror(r.accept)
+	r.Mirror = NewMirror(r.accept)
 	progress := watchlist.Progress{}
 	if upto >= 0 {
 		r.inventory, r.started, progress.ResourceVersion = inventory, true, strconv.Itoa(upto)
@@ -76,8 +75,11 @@ func (r *replayed) accept(changes []watchlist.Change) {
 
 func changeOf(s model.Seen, t watchlist.Type, origin watchlist.Origin) watchlist.Change {
 	id := redact.Identity{UID: strconv.Itoa(s.UID), Name: "x", ResourceVersion: strconv.Itoa(s.Version)}
-	if s.Deleted {
+	switch {
+	case s.Deleted:
 		t = watchlist.Deleted
+	case s.Created && origin == watchlist.Live:
+		t = watchlist.Added
 	}
 	return watchlist.Change{Type: t, Origin: origin, Advances: origin == watchlist.Live, Key: watchlist.KeyOfIdentity(id), Object: redact.Object{Identity: id}}
 }
@@ -89,6 +91,8 @@ func (w *witness) offer(n int, c watchlist.Change) {
 }
 
 func (w *witness) Read(n int, s model.Seen) {
+	_, isKnown := w.mirrors[n].inventory[s.UID]
+	s.Created = s.Created && !isKnown // what was accepted of a version is no part of a real stream
 	w.offer(n, changeOf(s, watchlist.Modified, watchlist.Live))
 }
 
@@ -112,11 +116,11 @@ func (w *witness) Snapshot(n, at int, differences []model.Seen) {
 	w.offer(n, watchlist.Change{Type: watchlist.Advanced, Closes: true, Verifies: true, Object: redact.Object{Identity: redact.Identity{ResourceVersion: strconv.Itoa(at)}}})
 }
 
-func (w *witness) Settled(n int, p model.Published, known model.Known) {
+func (w *witness) Settled(n int, p model.Published, known model.Belief) {
 	r := w.mirrors[n]
-	published := takeover.Position{}
+	published := Position{}
 	if p.Known {
-		published = takeover.Position{W: strconv.Itoa(p.W), Closed: true, Until: strconv.Itoa(p.Until)}
+		published = Position{W: strconv.Itoa(p.W), Closed: true, Until: strconv.Itoa(p.Until)}
 	}
 	r.Settle(&published)
 	w.compared++

@@ -3,6 +3,7 @@ package model
 func (x *replica) push(c change) {
 	c.observed = x.world.now
 	x.queue = append(x.queue, &c)
+	x.witnessQueues(&c)
 }
 
 // deliver offers the queue to the pipeline in batches, in order. A batch is offered until the pipeline has accepted or
@@ -62,8 +63,10 @@ func (x *replica) deliverOne() bool {
 		for _, c := range changes {
 			x.checkpoints[c.reader].accept(c, w)
 		}
+		x.witnessSettles(changes, nil)
 		return true
 	}
+	x.witnessOffers(changes)
 	for _, c := range changes {
 		if !c.introduces() {
 			continue
@@ -109,6 +112,7 @@ func (x *replica) offer(changes []*change) {
 func (x *replica) settle(b *batch) {
 	w := x.world
 	w.verdict.settled(x, b)
+	x.witnessSettles(b.changes, b.denies)
 	for i, c := range b.changes {
 		if c.kind == kindGap && c.reason == reasonDropped {
 			x.redelivery[c.reader].gapSent = false

@@ -148,6 +148,7 @@ func (x *replica) publish() {
 	}
 	x.urgent = false
 	x.world.verdict.publishing(x, p)
+	x.witnessPublishes(p)
 	x.put(p)
 }
 

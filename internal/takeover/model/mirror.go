@@ -63,6 +63,7 @@ type sighting struct {
 // mirror is a standby's view of one reader. It reads identities and versions only. Its base is the checkpoint that the
 // leader would have written at the published position, its tail what was read after that.
 type mirror struct {
+	reader  int
 	base    *checkpoint
 	tail    []sighting
 	watch   watch
@@ -78,8 +79,8 @@ type mirror struct {
 	numbers func() int // returns the next number
 }
 
-func newMirror(base *checkpoint, w *world) *mirror {
-	m := &mirror{base: base, witness: w.Witness, numbers: func() int { w.mirrors++; return w.mirrors }}
+func newMirror(reader int, base *checkpoint, w *world) *mirror {
+	m := &mirror{reader: reader, base: base, witness: w.Witness, numbers: func() int { w.mirrors++; return w.mirrors }}
 	if base.isWhole() {
 		m.started, m.watch = true, watchFrom(base.upto)
 	} else {

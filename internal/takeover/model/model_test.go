@@ -87,15 +87,15 @@ var needed = []struct {
 	kinds []string
 	seed  uint64
 }{
-	{RuleOptimisticWrites, []string{violBack}, 2},
+	{RuleOptimisticWrites, []string{violBack}, 5},
 	{RuleTermFirst, []string{violBack, violMissed, violRepeated}, 142},
-	{RuleOwnWriteUnanswered, []string{violMissed, violStuck}, 225},
+	{RuleOwnWriteUnanswered, []string{violMissed, violStuck}, 223},
 	{RuleNewIdentity, []string{violSet}, 97},
 	{RuleProofFromStart, []string{violLate}, 18},
-	{RuleDeadline, []string{violLate}, 0},
+	{RuleDeadline, []string{violLate}, 8},
 	{RuleDrainThenRelease, []string{violTwo}, 88},
-	{RulePublishAccepted, []string{violLost}, 0},
-	{RuleClosedVersions, []string{violLost}, 15},
+	{RulePublishAccepted, []string{violLost}, 1},
+	{RuleClosedVersions, []string{violLost}, 1},
 	{RuleNeverBack, []string{violBack}, 8},
 	{RuleOtherReadersKept, []string{violLost, violSet, violBack}, 1},
 	{RuleDenialsPublished, []string{violLost}, 18},
@@ -105,7 +105,7 @@ var needed = []struct {
 	{RuleFollowPublished, []string{violMissed, violStale}, 0},
 	{RuleHoleUntilPassed, []string{violMissed}, 0},
 	{RuleHoleNotStored, []string{violMissed}, 4},
-	{RuleIntroducedOnDisk, []string{violMissed}, 2},
+	{RuleIntroducedOnDisk, []string{violMissed}, 15},
 	{RuleInherited, []string{violMissed}, 175},
 	{RuleReadyFirst, []string{violSet}, 56},
 	{RuleBeginWhereRead, []string{violMissed}, 56},
@@ -114,7 +114,7 @@ var needed = []struct {
 	{RulePerhapsEmitted, []string{violMissed}, 12},
 	{RuleHoleRestates, []string{violMissed}, 0},
 	{RuleHoleToView, []string{violMissed}, 982},
-	{RuleReadAgain, []string{violMissed, violStale, violLost}, 368},
+	{RuleReadAgain, []string{violMissed, violStale, violLost}, 727},
 	{RuleSetCountsAccepted, []string{violMissed}, 18},
 	{RuleSetBegunAnew, []string{violMissed}, 157},
 	{RuleSetOwedUntilWhole, []string{violMissed, violStale}, 157},
@@ -166,7 +166,7 @@ func TestRunsAreDeterministic(t *testing.T) {
 
 // A failure is explained with the few faults that it needs.
 func TestFailuresAreShrunk(t *testing.T) {
-	o := Options{Seed: 2, Off: RuleIntroducedOnDisk}
+	o := Options{Seed: 15, Off: RuleIntroducedOnDisk}
 	failed := run(o)
 	require.True(t, failed.has(violMissed), "choose a seed that fails without the rule")
 	less, still := shrink(o, failed)

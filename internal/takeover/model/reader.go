@@ -219,14 +219,10 @@ func (r *reader) restate(x *replica) {
 		r.inventory[u] = entry{o.at, o.content, o.at}
 		x.push(change{reader: r.number, kind: kindSnapshot, uid: u, at: o.at, content: o.content, epoch: w.epochs})
 	}
-	end := change{reader: r.number, kind: kindEnd, epoch: w.epochs, at: now}
 	if (r.since || r.gapFrom > 0) && now > r.gapFrom {
-		x.push(end)
-		x.push(change{reader: r.number, kind: kindGap, reason: reasonTakeover, gap: span{r.gapFrom, now}, closes: now})
-	} else {
-		end.closes = now
-		x.push(end)
+		x.push(change{reader: r.number, kind: kindGap, reason: reasonTakeover, gap: span{r.gapFrom, now}})
 	}
+	x.push(change{reader: r.number, kind: kindEnd, epoch: w.epochs, at: now, closes: now})
 	r.since = true
 	r.until, r.hole, r.before = 0, 0, position{}
 	r.arrive(now, res)

@@ -49,6 +49,7 @@ type replica struct {
 
 	// Leader.
 	leading     bool
+	number      int // see Leaders
 	term        int
 	ledAt       millis // when it began to lead, by the clock of the world
 	readers     []*reader
@@ -95,12 +96,15 @@ func (x *replica) start() {
 		if x.disk[k] != nil {
 			base = x.disk[k].clone()
 		}
-		x.mirrors[k] = newMirror(base, w)
+		x.mirrors[k] = newMirror(k, base, w)
 	}
 }
 
 // kill ends the process at once.
 func (x *replica) kill() {
+	if x.leading {
+		x.witnessEnds(nil)
+	}
 	x.world.abandon(x)
 	x.up, x.leading, x.elector.holding = false, false, false
 	x.queue, x.batch, x.readers, x.checkpoints, x.mirrors, x.asked = nil, nil, nil, nil, nil, nil
@@ -188,7 +192,11 @@ func (x *replica) lead(p progress, lastTerm int) {
 			m.base.upto, m.base.complete, m.base.led, m.holed, m.hole, m.watch.read, len(m.tail), w.cluster.resources[k].oldest, w.cluster.now)
 		x.readers[k], x.checkpoints[k] = newReader(k, m, p.readers[k], lastTerm, w)
 		x.checkpoints[k].led = p.term
+	}
+	x.witnessLeads(lastTerm)
+	for k, m := range x.mirrors {
 		switch {
+		case !x.reads[k]:
 		case p.readers[k].many:
 			x.readers[k].restate(x)
 		case w.Bodies && !m.holed && m.base.upto <= p.readers[k].w:
@@ -211,8 +219,9 @@ func (x *replica) demote(why string) {
 		if !w.on(RuleReadAgain) {
 			c.upto = max(c.upto, x.readers[k].watch.read)
 		}
-		x.mirrors[k] = newMirror(c, w)
+		x.mirrors[k] = newMirror(k, c, w)
 	}
+	x.witnessEnds(x.mirrors)
 	x.leading, x.queue, x.batch, x.readers, x.checkpoints = false, nil, nil, nil, nil
 	x.elector.holding = false
 	x.asked = nil

@@ -5,7 +5,7 @@ package model
 type Witness interface {
 	// Begin is called when a standby begins to follow a reader, as mirror number n. Its inventory is that at upto, or upto is -1
 	// and it knows nothing.
-	Begin(n int, inventory map[int]int, upto int)
+	Begin(n, reader int, inventory map[int]int, upto int)
 	// Read is called with an event of its watch.
 	Read(n int, s Seen)
 	// Bookmark is called when everything up to a version was read.
@@ -13,29 +13,56 @@ type Witness interface {
 	// Snapshot is called with how a snapshot at a version differs from what had been read.
 	Snapshot(n, at int, differences []Seen)
 	// Settled is called after a published position was followed.
-	Settled(n int, p Published, known Known)
+	Settled(n int, p Published, known Belief)
 }
 
 // Seen is an object as a standby sees it.
 type Seen struct {
-	UID, Version int
-	Deleted      bool
+	UID, Version     int
+	Created, Deleted bool
 }
 
 // Published is what a leader has published of a reader.
 type Published struct {
 	Known    bool // the initial state was accepted
 	W, Until int
+	// Of the version At, which follows W, the events of the objects Seen were accepted too. 0: of none.
+	At    int
+	Seen  []int
+	Ended int // the version of an initial state whose end was offered before W was known
+	Owed  []int
+	Many  bool // so many are owed that all have to be emitted again
+	// DeniedFrom and DeniedTo are the stretch with refused records that no gap record has reported.
+	DeniedFrom, DeniedTo int
 }
 
-// Known is what a standby knows.
-type Known struct {
+// Belief is what a standby knows.
+type Belief struct {
 	Whole     bool        // the inventory holds everything that was accepted
 	Inventory map[int]int // versions by UID
 	Ready     bool
 }
 
-func (e event) seen() Seen { return Seen{int(e.uid), int(e.at), e.verb == deleted} }
+func (e event) seen() Seen { return Seen{int(e.uid), int(e.at), e.verb == added, e.verb == deleted} }
+
+func (p position) published() Published {
+	q := Published{
+		Known: p.known, W: int(p.w), Until: int(p.until), Ended: int(p.ended), Owed: ints(p.owed), Many: p.many,
+		DeniedFrom: int(p.denied.from), DeniedTo: int(p.denied.to),
+	}
+	if len(p.seen) > 0 {
+		q.At, q.Seen = int(p.at), ints(p.seen)
+	}
+	return q
+}
+
+func ints(uids []uid) []int {
+	var n []int
+	for _, u := range uids {
+		n = append(n, int(u))
+	}
+	return n
+}
 
 func numbers(inventory map[uid]version) map[int]int {
 	n := make(map[int]int, len(inventory))
@@ -52,9 +79,9 @@ func (m *mirror) witnessBegin() {
 	}
 	m.number = m.numbers()
 	if m.base.complete {
-		m.witness.Begin(m.number, numbers(m.base.inventory), int(m.base.upto))
+		m.witness.Begin(m.number, m.reader, numbers(m.base.inventory), int(m.base.upto))
 	} else {
-		m.witness.Begin(m.number, nil, -1)
+		m.witness.Begin(m.number, m.reader, nil, -1)
 	}
 }
 
@@ -68,7 +95,7 @@ func (m *mirror) witnessSettled(p position) {
 	if m.holed {
 		created = max(m.contiguous(), m.opened)
 	}
-	m.witness.Settled(m.number, Published{p.known, int(p.w), int(p.until)}, Known{
+	m.witness.Settled(m.number, p.published(), Belief{
 		Whole: m.base.complete, Inventory: numbers(m.base.inventory), Ready: m.started && (!p.known || created >= p.until),
 	})
 }

@@ -17,7 +17,8 @@ type Options struct {
 
 	Plain *Plain // nil: random settings
 
-	Witness Witness // nil: nobody looks
+	Witness Witness // of standbys; nil: nobody looks
+	Leaders Leaders // the same of leaders
 
 	faults []fault // nil: those of the seed
 	trace  bool
@@ -51,6 +52,7 @@ type world struct {
 	epochs     int
 	identities int
 	mirrors    int // so far
+	leaders    int // the same
 
 	moodUntil millis
 	disks     bool // replicas have a storage
